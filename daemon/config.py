@@ -67,12 +67,12 @@ def _text(name: str, value: Any) -> str:
 def _flag(name: str, value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    answer = {"1": True, "true": True, "yes": True, "on": True}.get(str(value).lower())
-    if answer is None:
-        answer = {"0": False, "false": False, "no": False, "off": False}.get(str(value).lower(), None)
-    if answer is None:
-        raise Exit(CONFIG, f"{name}: {value!r} is neither true nor false")
-    return answer
+    word = str(value).lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise Exit(CONFIG, f"{name}: {value!r} is neither true nor false")
 
 
 MIB: Final = 1024 * 1024

@@ -81,9 +81,7 @@ class Limiter:
     def prune(self, alive: set[str]) -> None:
         """Forget windows that are empty and belong to nobody connected."""
         idle = [
-            key
-            for key, window in self._windows.items()
-            if key not in alive and window.count() == 0
+            key for key, window in self._windows.items() if key not in alive and window.count() == 0
         ]
         for key in idle:
             del self._windows[key]

@@ -44,8 +44,9 @@ class Shaper:
 
     def __init__(self, server: ServerInfo) -> None:
         self.server = server
-        stamp = {SERVER_INFO: server}
-        self._meta = b'"_meta":' + _encoder.encode(stamp)
+        #: What every modern result says in `_meta`: who answers.
+        self.stamp: dict[str, Any] = {SERVER_INFO: server}
+        self._meta = b'"_meta":' + _encoder.encode(self.stamp)
         self._complete = b'{"resultType":"complete",' + self._meta
         self._input_required = b'{"resultType":"input_required",' + self._meta
 
