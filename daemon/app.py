@@ -11,7 +11,7 @@ import gc
 import os
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Final
@@ -22,6 +22,7 @@ from anyio.abc import TaskGroup
 
 from daemon import logs
 from daemon.config import Settings
+from daemon.descriptors import Descriptors
 from daemon.exits import CANNOT_CREATE, CONFIG, OK, Exit
 from daemon.hub import Hub
 from daemon.locks import owned
@@ -29,7 +30,7 @@ from daemon.sessions import SessionKeeper
 from daemon.surface import Surface
 from daemon.tools import Registry
 from daemon.transports import unix
-from daemon.transports.stdio import Descriptors, StdioWire
+from daemon.transports.stdio import StdioWire
 from store.catalogue import Catalogue
 from store.errors import StoreError
 
@@ -69,7 +70,7 @@ class Surfaces:
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[SessionKeeper]:
+async def opened(settings: Settings) -> AsyncGenerator[SessionKeeper]:
     """The catalogue's sessions; closed in order, whatever ends the block."""
     try:
         catalogue = await Catalogue.open(settings.directories.data)

@@ -135,22 +135,27 @@ class Bridge:
                 self._from_client = b""
             self._end_input()
             return
-        lines = (self._from_client + chunk).split(b"\n")
-        self._from_client = lines.pop()
-        for line in lines:
-            self._forward(line + b"\n")
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            self._forward(self._from_client + chunk[:end])
+            self._from_client = chunk[end:]
+        else:
+            self._from_client += chunk
         if len(self._from_client) > self._settings.frame_bytes:
             # Longer than the daemon takes: let it say so, without our keeping any of it.
             self._queue(self._from_client)
             self._from_client = b""
             self._is_long_line = True
 
-    def _forward(self, line: bytes) -> None:
-        if self._is_long_line:
-            self._is_long_line = False
-        elif line != b"\n":
-            self._pending.sent(line)
-        self._queue(line)
+    def _forward(self, lines: bytes) -> None:
+        """Send whole lines on, after noting what they ask."""
+        sent = self._pending.sent
+        for line in lines.split(b"\n"):
+            if self._is_long_line:
+                self._is_long_line = False  # the rest of a line that was not kept
+            elif line:
+                sent(line)
+        self._queue(lines)
         if self._link is None:
             self._reattach("it cannot be reached")
 
@@ -177,11 +182,14 @@ class Bridge:
         assert self._link is not None
         try:
             while self._to_daemon:
-                batch = self._head()
-                sent = self._link.send(batch)
-                self._advance(sent)
-                if sent < len(batch):
+                head = self._to_daemon[0]
+                sent = self._link.send(memoryview(head)[self._head_sent :])
+                self._daemon_bytes -= sent
+                self._head_sent += sent
+                if self._head_sent < len(head):
                     return
+                self._to_daemon.popleft()
+                self._head_sent = 0
         except BlockingIOError:
             return
         except OSError:
@@ -189,26 +197,6 @@ class Bridge:
             return
         if self._input_ended_at is not None:
             self._shut_link()
-
-    def _head(self) -> bytes | memoryview:
-        """The next bytes to send: many small lines at once, or the rest of one that is long."""
-        first = self._to_daemon[0]
-        if self._head_sent or len(first) >= CHUNK:
-            return memoryview(first)[self._head_sent :]
-        if len(self._to_daemon) == 1:
-            return first
-        return b"".join(self._to_daemon) if self._daemon_bytes <= CHUNK else first
-
-    def _advance(self, sent: int) -> None:
-        self._daemon_bytes -= sent
-        while sent:
-            left = len(self._to_daemon[0]) - self._head_sent
-            if sent < left:
-                self._head_sent += sent
-                return
-            sent -= left
-            self._to_daemon.popleft()
-            self._head_sent = 0
 
     def _take_from_daemon(self) -> None:
         assert self._link is not None
@@ -229,7 +217,8 @@ class Bridge:
         self._from_daemon = chunk[end + 1 :]
         answered = self._pending.answered
         for line in whole.split(b"\n"):
-            answered(line)
+            if line:
+                answered(line)
         self._to_client += whole
 
     def _give_to_client(self) -> None:
@@ -261,7 +250,7 @@ class Bridge:
         self._fail(reason, spare=unsent)
         if self._input_ended_at is not None:
             self._to_daemon.clear()
-            self._daemon_bytes = 0
+            self._daemon_bytes = self._head_sent = 0
             self._fail(reason, spare=frozenset())
             return
         if time.monotonic() - self._attached_at < QUICK_DEATH_SECONDS:
@@ -277,14 +266,20 @@ class Bridge:
             self._fail(exit.message, spare=frozenset())
 
     def _keep_unsent(self) -> frozenset[str]:
-        """Drop the line that was cut in two; what nobody has seen yet may still be sent."""
+        """Keep the lines of which nothing was sent; give the ids they ask for."""
         if self._head_sent:
-            self._daemon_bytes -= len(self._to_daemon[0]) - self._head_sent
-            self._to_daemon.popleft()
+            head = self._to_daemon.popleft()
+            # Sent up to the end of a line, or into the middle of one, which is lost then.
+            whole = head.find(b"\n", self._head_sent - 1) + 1 or len(head)
+            self._daemon_bytes -= whole - self._head_sent
+            if whole < len(head):
+                self._to_daemon.appendleft(head[whole:])
             self._head_sent = 0
         kept = Pending()
-        for line in self._to_daemon:
-            kept.sent(line)
+        for lines in self._to_daemon:
+            for line in lines.split(b"\n"):
+                if line:
+                    kept.sent(line)
         return frozenset(kept.waiting)
 
     def _fail(self, reason: str, *, spare: frozenset[str]) -> None:

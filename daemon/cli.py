@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from daemon.config import load
+from daemon.config import Settings, load
 from daemon.exits import USAGE, Exit
 from daemon.version import VERSION
 
@@ -89,17 +89,17 @@ def _run(chosen: argparse.Namespace) -> int:
     return _serve(command, chosen, settings)
 
 
-def _serve(command: str, chosen: argparse.Namespace, settings: Any) -> int:
+def _serve(command: str, chosen: argparse.Namespace, settings: Settings) -> int:
     """The two commands that run the engine, with everything it imports."""
-    if command == "stdio":
-        from daemon.transports.stdio import take_descriptors
+    from daemon.descriptors import take_descriptors
 
-        descriptors = take_descriptors()
+    # Before the imports below: nothing of theirs may print to what a client reads.
+    descriptors = take_descriptors() if command == "stdio" else None
     import anyio
 
     from daemon import app
 
-    if command == "stdio":
+    if descriptors is not None:
         return anyio.run(app.serve_stdio, settings, descriptors)
     if chosen.spawned:
         os.chdir("/")

@@ -8,7 +8,7 @@ nothing heavy of it.
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from daemon.exits import CONFIG, Exit
 
@@ -312,7 +312,7 @@ def _from_file(path: Path) -> dict[str, Any]:
     for section, entries in tables.items():
         if not isinstance(entries, dict):
             raise _unknown(section, known)
-        for name, value in entries.items():
+        for name, value in cast("dict[str, Any]", entries).items():
             key = f"{section}.{name}"
             if key not in known:
                 raise _unknown(key, known)

@@ -6,7 +6,7 @@ cleaned up and is never removed. The pid inside is for people; nothing decides b
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from daemon.exits import CANNOT_CREATE, LOCKED, Exit
 
 
 @contextmanager
-def owned(path: Path, role: str) -> Iterator[None]:
+def owned(path: Path, role: str) -> Generator[None]:
     """Hold the lock for the block; `Exit(LOCKED)` names who has it."""
     descriptor = open_lock(path)
     try:

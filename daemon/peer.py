@@ -271,16 +271,15 @@ class Peer:
             self._session_ready = anyio.Event()
             handshake = self.connection.lifecycle.handshake
             with anyio.CancelScope(shield=True):
-                session_id = await self.hub.sessions.open(
+                self.session_id = await self.hub.sessions.open(
                     resume=self._resume,
                     transport=self.transport,
                     client_name=handshake.client.name if handshake else None,
                     client_version=handshake.client.version if handshake else None,
                     bank=self.bank or None,
                 )
-            self.session_id = session_id
-            self.window = self.hub.limiter.rename(self.name, session_id)
-            self._session_ready.set()
+                self.window = self.hub.limiter.rename(self.name, self.session_id)
+                self._session_ready.set()
         await self._session_ready.wait()
         assert self.session_id is not None
         self.hub.sessions.saw(self.session_id)

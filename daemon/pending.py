@@ -7,7 +7,7 @@ the bridge instead, which says whether asking again is safe. Standard library on
 
 import json
 import re
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from daemon.version import VERSION
 
@@ -35,6 +35,10 @@ _READS: Final = frozenset(
 )
 
 REPLAY_ID: Final = "recalld-bridge-replay"
+#: More than a daemon ever has in flight; a bound for what a hostile client makes us remember.
+MOST_WAITING: Final = 10_000
+#: json.loads without the guessing of encodings: the same parser at less than half the cost.
+_scan: Final = json.JSONDecoder().raw_decode
 
 
 class Waiting(NamedTuple):
@@ -57,14 +61,15 @@ class Pending:
     def sent(self, line: bytes) -> None:
         """The client sent this line."""
         try:
-            message = json.loads(line)
+            text = line.decode().strip()
+            message, end = _scan(text)
         except (ValueError, RecursionError):
             return  # the daemon will say what is wrong with it, without an id
-        if isinstance(message, list):
-            for element in message:
-                self._note(element, line)
-        else:
-            self._note(message, line)
+        if end != len(text):
+            return
+        for element in cast("list[Any]", message) if isinstance(message, list) else [message]:
+            if isinstance(element, dict):
+                self._note(cast("dict[str, Any]", element), line)
 
     def answered(self, line: bytes) -> None:
         """The daemon sent this line."""
@@ -80,15 +85,11 @@ class Pending:
                 if "id" in element:
                     self.waiting.pop(_canonical(element["id"]), None)
 
-    def _note(self, message: Any, line: bytes) -> None:
-        if not isinstance(message, dict):
-            return
+    def _note(self, message: dict[str, Any], line: bytes) -> None:
         method = message.get("method")
         if not isinstance(method, str):
             return
-        params = message.get("params")
-        if not isinstance(params, dict):
-            params = {}
+        params: dict[str, Any] = message["params"] if _has_params(message) else {}
         if "id" not in message:
             self._notice(method, params, line)
             return
@@ -99,7 +100,11 @@ class Pending:
             self.initialize = message
         name = params.get("name") if method == "tools/call" else None
         key = _canonical(request_id)
-        self.waiting.setdefault(key, Waiting(key, method, name if isinstance(name, str) else ""))
+        if key not in self.waiting:
+            if len(self.waiting) >= MOST_WAITING:
+                del self.waiting[next(iter(self.waiting))]
+            tool = name if isinstance(name, str) else ""
+            self.waiting[key] = Waiting(key, method, tool)
 
     def _notice(self, method: str, params: dict[str, Any], line: bytes) -> None:
         if method == "notifications/initialized":
@@ -140,8 +145,14 @@ class Pending:
         return f'{{"jsonrpc":"2.0","id":{waiting.id},"error":{body}}}\n'.encode()
 
 
+def _has_params(message: dict[str, Any]) -> bool:
+    return isinstance(message.get("params"), dict)
+
+
 def _canonical(request_id: Any) -> str:
     """One spelling an id, as the daemon echoes it when it came in that spelling."""
+    if type(request_id) is int:
+        return str(request_id)
     if isinstance(request_id, float) and request_id.is_integer():
         return str(int(request_id))
     return json.dumps(request_id, ensure_ascii=False)

@@ -7,7 +7,7 @@ raising `ToolFailure`; anything else it raises is a crash, and is the dispatcher
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -77,9 +77,6 @@ class NoArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """For tools that take nothing."""
 
 
-A = TypeVar("A", bound=Struct)
-
-
 class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     """One tool: how it is described, what it takes, what it gives, and the function itself."""
 
@@ -131,7 +128,7 @@ class BoundTool:
             raise ArgumentsRefused(explain(error)) from None
         given = self.spec.run(typed, context)
         if isinstance(given, Awaitable):
-            return _later(given)
+            return _later(cast("Awaitable[Returned]", given))
         return as_answer(given)
 
 

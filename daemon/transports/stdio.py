@@ -1,9 +1,5 @@
 """stdio: the wire of a child process.
 
-Descriptors 0 and 1 are taken away at start: private copies carry the protocol, and what is left in
-their place is the null device and stderr. A print anywhere, in us, in a library or in a child
-process, cannot get between two frames.
-
 Pipes and sockets go through asyncio. Regular files, terminals and the null device cannot be waited
 for by the event loop; a thread reads those.
 """
@@ -11,12 +7,12 @@ for by the event loop; a thread reads those.
 import asyncio
 import os
 import stat
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.to_thread
 
-from daemon.exits import UNAVAILABLE, Exit
+from daemon.descriptors import Descriptors
 from daemon.peer import Peer
 
 if TYPE_CHECKING:
@@ -26,30 +22,6 @@ if TYPE_CHECKING:
 GRACE_SECONDS: Final = 1.2
 FLUSH_SECONDS: Final = 0.5
 CHUNK: Final = 65_536
-
-
-class Descriptors(NamedTuple):
-    """Private copies of what were descriptors 0 and 1."""
-
-    read: int
-    write: int
-
-
-def take_descriptors() -> Descriptors:
-    """Take 0 and 1 out of everybody's reach; call before anything can print."""
-    try:
-        reading, writing = os.dup(0), os.dup(1)
-    except OSError:
-        raise Exit(UNAVAILABLE, "stdin or stdout is closed; recalld stdio needs both") from None
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    try:
-        os.fstat(2)
-    except OSError:
-        os.dup2(null, 2)  # started without a stderr: logs have nowhere to go
-    os.dup2(2, 1)
-    os.close(null)
-    return Descriptors(reading, writing)
 
 
 class StdioWire:

@@ -11,6 +11,7 @@ import os
 import socket
 import stat
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -86,7 +87,7 @@ def private_directory(path: Path) -> None:
         path.chmod(0o700)
 
 
-def passed_socket(environment: "os._Environ[str]") -> socket.socket | None:
+def passed_socket(environment: Mapping[str, str]) -> socket.socket | None:
     """The socket systemd hands over (`LISTEN_FDS`), if it does."""
     if environment.get("LISTEN_PID") != str(os.getpid()):
         return None
