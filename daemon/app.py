@@ -23,7 +23,9 @@ from anyio.abc import TaskGroup
 from daemon import logs
 from daemon.config import Settings
 from daemon.descriptors import Descriptors
+from daemon.dialects import build, chosen
 from daemon.exits import CANNOT_CREATE, CONFIG, OK, Exit
+from daemon.house import House
 from daemon.hub import Hub
 from daemon.locks import owned
 from daemon.sessions import SessionKeeper
@@ -51,8 +53,9 @@ def _fixture_surface() -> Surface:
 class Surfaces:
     """Which surface a connection sees."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, house: House) -> None:
         self._settings = settings
+        self._house = house
         self._made: dict[str, Surface] = {}
 
     def __call__(self, dialects: str, fixtures: bool) -> Surface:
@@ -62,10 +65,8 @@ class Surfaces:
             raise LookupError("fixtures: this daemon was started without --fixtures")
         found = self._made.get(dialects)
         if found is None:
-            names = [name for name in (part.strip() for part in dialects.split(",")) if name]
-            if names:
-                raise LookupError(f"dialects: no tool surface named {names[0]!r} is built in yet")
-            found = self._made[dialects] = Surface(name=dialects, tools=Registry([]))
+            specs = build(chosen(dialects), self._house)
+            found = self._made[dialects] = Surface(name=dialects, tools=Registry(specs))
         return found
 
 
@@ -94,7 +95,7 @@ def _make_hub(settings: Settings, tasks: TaskGroup, sessions: SessionKeeper) -> 
         settings,
         tasks=tasks,
         sessions=sessions,
-        surfaces=Surfaces(settings),
+        surfaces=Surfaces(settings, House()),
         clock=time.monotonic,
     )
 
@@ -103,7 +104,7 @@ def _prepare(settings: Settings) -> None:
     """Everything that can be refused before anything is opened."""
     logs.configure(settings.log_level)
     try:
-        Surfaces(settings)(settings.dialects, False)
+        chosen(settings.dialects)
     except LookupError as error:
         raise Exit(CONFIG, str(error.args[0])) from None
     for directory in (settings.directories.data, settings.directories.state):
