@@ -6,13 +6,14 @@ this module: what it means is said by `daemon.failures`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 from msgspec import Struct
 
+from daemon.caller import Caller
 from daemon.failures import RateLimited, error_for
-from daemon.ratelimit import Clock, SlidingWindow
+from daemon.ratelimit import Clock
 from protocol.connection import Call
 from protocol.errors import ErrorObject
 
@@ -20,18 +21,6 @@ log: Final = structlog.get_logger()
 
 #: Finished JSON of a result, or what to refuse with.
 Outcome = bytes | ErrorObject
-
-
-class Caller(Protocol):
-    """What the dispatcher needs to know of who is calling."""
-
-    window: SlidingWindow | None
-
-    @property
-    def session_id(self) -> str | None: ...
-
-
-Handler = Callable[[Call, "Caller"], bytes | Awaitable[bytes]]
 
 
 class Method(Struct, frozen=True, eq=False):
