@@ -78,7 +78,10 @@ async def opened(settings: Settings) -> AsyncGenerator[SessionKeeper]:
     except StoreError as failure:
         raise Exit(CANNOT_CREATE, f"the catalogue cannot be opened: {failure}") from None
     sessions = SessionKeeper(
-        catalogue.sessions, idle_days=settings.session_idle_days, keep=settings.sessions_keep
+        catalogue.sessions,
+        catalogue.handles,
+        idle_days=settings.session_idle_days,
+        keep=settings.sessions_keep,
     )
     try:
         # What is alive now stays alive: the collector need not look at it again and again.
