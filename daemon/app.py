@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import structlog
@@ -35,6 +35,9 @@ from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
 from store.catalogue import Catalogue
 from store.errors import StoreError
+
+if TYPE_CHECKING:
+    from daemon.transports.http.server import Bound, HttpServer
 
 DRAIN_SECONDS: Final = 1.2
 CLOSE_SECONDS: Final = 0.3
@@ -114,17 +117,21 @@ def _prepare(settings: Settings) -> None:
         unix.private_directory(directory)
 
 
-async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> int:
-    """`recalld serve`: listen on the unix socket until told to stop."""
+async def serve(
+    settings: Settings, *, is_spawned: bool, ready: int | None, http: bool = True
+) -> int:
+    """`recalld serve`: listen on the unix socket, and over HTTP, until told to stop."""
     _prepare(settings)
     with owned(settings.lock, "recalld serve"):
         passed = unix.passed_socket(os.environ)
         listener = passed or unix.bind(settings.socket)
         inode = 0 if passed else settings.socket.lstat().st_ino
         try:
+            bound = _bind_http(settings) if http and not is_spawned else None
             async with opened(settings) as sessions, anyio.create_task_group() as tasks:
                 hub = _make_hub(settings, tasks, sessions)
                 server = await unix.listen(hub, listener)
+                web = await _open_http(hub, bound) if bound is not None else None
                 log.info("daemon.ready", pid=hub.pid, version=hub.version)
                 _tell_ready(ready)
                 tasks.start_soon(_stop_on_signal, hub)
@@ -132,7 +139,7 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
                 if is_spawned:
                     tasks.start_soon(_stop_when_idle, hub)
                 await hub.stopping.wait()
-                await _drain(hub, server)
+                await _drain(hub, server, web)
                 tasks.cancel_scope.cancel()
         finally:
             listener.close()
@@ -140,6 +147,21 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
                 unix.remove(settings.socket, inode)
     log.info("daemon.stopped")
     return OK
+
+
+def _bind_http(settings: Settings) -> "Bound":
+    """Where HTTP will be; what is wrong with it is said before anything else is opened."""
+    from daemon.transports.http.server import Bound  # a daemon without HTTP never imports it
+
+    return Bound(settings)
+
+
+async def _open_http(hub: Hub, bound: "Bound") -> "HttpServer":
+    from daemon.transports.http.server import HttpServer
+
+    server = HttpServer(hub, bound)
+    await server.open()
+    return server
 
 
 async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
@@ -192,11 +214,15 @@ async def _housekeeping(hub: Hub) -> None:
         await hub.sessions.flush()
 
 
-async def _drain(hub: Hub, server: asyncio.Server) -> None:
+async def _drain(hub: Hub, server: asyncio.Server, web: "HttpServer | None") -> None:
     """No new connections; answers under way go out; then every connection is closed."""
     server.close()
+    if web is not None:
+        web.refuse_new()
     hub.leaving.set()
     await _until_quiet(hub)
+    if web is not None:
+        await web.close()
     for peer in list(hub.peers):
         peer.dismiss()
     with anyio.move_on_after(CLOSE_SECONDS):

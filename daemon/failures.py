@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import structlog
 
+from daemon.authority import Forbidden
 from protocol.errors import ErrorObject, Fault, ProtocolError, error_object
 from protocol.revisions import Revision
-from store.errors import InvalidInput, StoreError
+from store.errors import BankNotFound, InvalidInput, NotFound, StoreError
 
 log: Final = structlog.get_logger()
 
@@ -34,8 +35,19 @@ FAULTS: Final[tuple[tuple[type[Exception], Fault, int], ...]] = (
     (RateLimited, Fault.RATE_LIMITED, 429),
     (Overloaded, Fault.OVERLOADED, 429),
     (InvalidInput, Fault.INVALID_PARAMS, 400),
+    (Forbidden, Fault.INVALID_PARAMS, 403),
+    (BankNotFound, Fault.DATABASE_ERROR, 404),
+    (NotFound, Fault.DATABASE_ERROR, 404),
     (StoreError, Fault.DATABASE_ERROR, 500),
 )
+
+
+def status_for(failure: Exception) -> int:
+    """The HTTP status of what an exception means; 500 for a crash."""
+    for kind, _fault, status in FAULTS:
+        if isinstance(failure, kind):
+            return status
+    return 500
 
 
 def error_for(failure: Exception, revision: Revision | None, **where: Any) -> ErrorObject:

@@ -14,6 +14,7 @@ from daemon.config import Settings
 from daemon.dispatcher import Dispatcher
 from daemon.health import Health, LimiterState, SessionCounts, memory_use
 from daemon.methods import METHODS
+from daemon.metrics import Meter
 from daemon.peer import Peer
 from daemon.ratelimit import Clock, Limiter
 from daemon.sessions import SessionKeeper
@@ -56,6 +57,10 @@ class Hub:
             clock=clock,
             verbose=settings.log_level == "debug",
         )
+        #: Filled in where somebody can ask for it (HTTP); see `Dispatcher.meter`.
+        self.meter = Meter()
+        self.methods = frozenset(METHODS)
+        self.clock = clock
         self.peers: set[Peer] = set()
         self.in_flight = 0
         self.leaving = anyio.Event()
@@ -124,6 +129,10 @@ class Hub:
             ),
             degraded=degraded or UNSET,
         )
+
+    def gauges(self) -> list[tuple[str, str, float]]:
+        """What the engine adds to the metrics: (name, help, value)."""
+        return []
 
     async def status(self) -> dict[str, Any]:
         """What `recalld status` prints."""

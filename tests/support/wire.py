@@ -86,6 +86,7 @@ async def running_hub(
         async with anyio.create_task_group() as tasks:
             keeper = SessionKeeper(
                 catalogue.sessions,
+                catalogue.handles,
                 idle_days=settings.session_idle_days,
                 keep=settings.sessions_keep,
             )
