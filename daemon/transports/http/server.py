@@ -44,7 +44,8 @@ class Bound:
                 " server.token_file",
             )
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.listener = socket.socket(family, socket.SOCK_STREAM)
+        # Named in full: asyncio turns Nagle's delay off only where it sees that this is TCP.
+        self.listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self.listener.bind((host, port))
