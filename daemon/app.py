@@ -18,7 +18,7 @@ from typing import Final
 
 import anyio
 import structlog
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from daemon import logs
 from daemon.config import Settings
@@ -121,10 +121,10 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
         try:
             async with opened(settings) as sessions, anyio.create_task_group() as tasks:
                 hub = _make_hub(settings, tasks, sessions)
+                await tasks.start(_stop_on_signal, hub)
                 server = await unix.listen(hub, listener)
                 log.info("daemon.ready", pid=hub.pid, version=hub.version)
                 _tell_ready(ready)
-                tasks.start_soon(_stop_on_signal, hub)
                 tasks.start_soon(_housekeeping, hub)
                 if is_spawned:
                     tasks.start_soon(_stop_when_idle, hub)
@@ -136,6 +136,7 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
             if inode:
                 unix.remove(settings.socket, inode)
     log.info("daemon.stopped")
+    logs.settle()
     return OK
 
 
@@ -145,9 +146,9 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
     with owned(settings.lock, "recalld stdio --embedded"):
         async with opened(settings) as sessions, anyio.create_task_group() as tasks:
             hub = _make_hub(settings, tasks, sessions)
+            await tasks.start(_stop_on_signal, hub)
             wire = StdioWire(hub)
             await wire.open(descriptors)
-            tasks.start_soon(_stop_on_signal, hub)
             tasks.start_soon(_housekeeping, hub)
             tasks.start_soon(_until_input_ends, wire, hub)
             await hub.stopping.wait()
@@ -155,6 +156,7 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
             await _until_quiet(hub)
             await wire.shut()
             tasks.cancel_scope.cancel()
+    logs.settle()
     return OK
 
 
@@ -163,8 +165,11 @@ async def _until_input_ends(wire: StdioWire, hub: Hub) -> None:
     hub.stop()
 
 
-async def _stop_on_signal(hub: Hub) -> None:
+async def _stop_on_signal(
+    hub: Hub, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        task_status.started()
         async for number in signals:
             if number != signal.SIGHUP:
                 log.info("daemon.stopping", signal=signal.Signals(number).name)
