@@ -18,7 +18,7 @@ from typing import Final
 
 import anyio
 import structlog
-from anyio.abc import TaskGroup, TaskStatus
+from anyio.abc import TaskGroup
 
 from daemon import logs
 from daemon.config import Settings
@@ -122,7 +122,7 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
         try:
             async with opened(settings) as sessions, anyio.create_task_group() as tasks:
                 hub = _make_hub(settings, tasks, sessions)
-                await tasks.start(_stop_on_signal, hub)
+                _heed_signals(hub)
                 server = await unix.listen(hub, listener)
                 log.info("daemon.ready", pid=hub.pid, version=hub.version)
                 _tell_ready(ready)
@@ -136,6 +136,7 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
             listener.close()
             if inode:
                 unix.remove(settings.socket, inode)
+    _ignore_signals()
     log.info("daemon.stopped")
     logs.settle()
     return OK
@@ -147,7 +148,7 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
     with owned(settings.lock, "recalld stdio --embedded"):
         async with opened(settings) as sessions, anyio.create_task_group() as tasks:
             hub = _make_hub(settings, tasks, sessions)
-            await tasks.start(_stop_on_signal, hub)
+            _heed_signals(hub)
             wire = StdioWire(hub)
             await wire.open(descriptors)
             tasks.start_soon(_housekeeping, hub)
@@ -158,6 +159,7 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
             await _until_quiet(hub)
             await wire.shut()
             tasks.cancel_scope.cancel()
+    _ignore_signals()
     logs.settle()
     return OK
 
@@ -176,15 +178,26 @@ async def _stop_when_orphaned(hub: Hub) -> None:
     hub.stop()
 
 
-async def _stop_on_signal(
-    hub: Hub, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        task_status.started()
-        async for number in signals:
-            if number != signal.SIGHUP:
-                log.info("daemon.stopping", signal=signal.Signals(number).name)
-                hub.stop()
+def _heed_signals(hub: Hub) -> None:
+    """SIGTERM and SIGINT end us in order; losing a terminal does not.
+
+    Plain handlers rather than the event loop's: asyncio takes its own away when the loop closes,
+    and a second signal in that moment would end us with the wrong code.
+    """
+    loop = asyncio.get_running_loop()
+
+    def stop(_number: int, _frame: object) -> None:
+        loop.call_soon_threadsafe(hub.stop)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def _ignore_signals() -> None:
+    """We are leaving anyway; the interpreter would fall back to dying of them."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
 
 
 async def _stop_when_idle(hub: Hub) -> None:

@@ -70,6 +70,8 @@ class Bridge:
             except BrokenPipeError:
                 pass  # the client closed our output: nobody is left to talk to
             finally:
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    signal.signal(number, signal.SIG_IGN)  # leaving anyway, with code 0
                 if self._link is not None:
                     self._link.close()
         return OK
