@@ -25,9 +25,9 @@ PYTHON_PEERS: Final = {
     "mcp-2": ("mcp==2.3.0",),
     "fastmcp": ("fastmcp==4.1.0",),
     # Period clients: the newest protocol revision each knows is the one it offers.
-    "mcp-1.8.1": ("mcp==1.8.1",),  # 2024-11-05
-    "mcp-1.9.4": ("mcp==1.9.4",),  # 2025-03-26
-    "mcp-1.10.1": ("mcp==1.10.1",),  # 2025-06-18
+    "mcp-1.8.1": ("mcp==1.8.1", "pydantic==2.11.*"),  # 2024-11-05
+    "mcp-1.9.4": ("mcp==1.9.4", "pydantic==2.11.*"),  # 2025-03-26
+    "mcp-1.10.1": ("mcp==1.10.1", "pydantic==2.11.*"),  # 2025-06-18
     "mcp-1.22.0": ("mcp==1.22.0",),  # 2025-06-18
     "mcp-1.25.0": ("mcp==1.25.0",),  # 2025-11-25
 }
