@@ -49,7 +49,7 @@ class Talker:
     interval: float = 0.0
     filler: str = ""
     pending: dict[int, tuple[str, float]] = field(default_factory=dict)
-    waits: array[float] = field(default_factory=lambda: array("d"))
+    waits: "array[float]" = field(default_factory=lambda: array("d"))
     errors: Counter[str] = field(default_factory=Counter)
     results: int = 0
     closed: bool = False

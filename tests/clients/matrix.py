@@ -104,7 +104,7 @@ def prepare(case: Case) -> Callable[[str], list[str]]:
     if case.peer == "inspector":
         node = caches.newer_node()
         script = caches.npm_peer("inspector") / ".bin" / "mcp-inspector"
-        return lambda target: [node, str(script), target]
+        return lambda target: [node, str(script)]
     node = caches.node()
     caches.npm_script(case.peer, DRIVERS / "use.mjs")
     name = "typescript_2.mjs" if case.peer == "client-2" else "typescript_1.mjs"
@@ -171,32 +171,28 @@ def _inspect(
 ) -> dict[str, Any]:
     """The inspector makes one request an invocation, so a list and a call are two."""
 
-    def ask(*request: str) -> Any:
-        era = ["--cli", "--protocol-era", case.mode, "--format", "json"]
-        given = [
-            flag for key in sorted(target["env"]) for flag in ("-e", f"{key}={target['env'][key]}")
-        ]
+    def ask(*request: str) -> dict[str, Any]:
+        era = ["--protocol-era", case.mode, "--format", "json"]
+        env = [word for key, value in target["env"].items() for word in ("-e", f"{key}={value}")]
         # Its catalogue of servers goes into the temporary folder, not into the user's home.
         catalog = {"MCP_CATALOG_PATH": str(folder / "catalog.json"), "HOME": str(folder)}
-        command = [*inspector[:2], *era, *given, *request, *target["command"]]
-        return json.loads(_drive(command, folder, **catalog))
+        # `--tool-arg` takes words until the next flag, so the request comes before the others.
+        command = [*inspector, "--cli", *request, *env, *era, *target["command"]]
+        told = json.loads(_drive(command, folder, **catalog))
+        if not isinstance(told, dict) or "result" not in told:
+            raise Failed(f"the inspector printed {told!r}"[:300])
+        result: dict[str, Any] = told["result"]
+        return result
 
-    tools = _unwrapped(ask("--method", "tools/list"))["tools"]
+    tools = ask("--method", "tools/list")["tools"]
     if "echo" not in {tool["name"] for tool in tools}:
         raise Failed("echo is not in the inspector's list")
     called = ask("--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=naïve 🧠")
-    content = _unwrapped(called)["content"]
-    if content[0]["text"] != "naïve 🧠":
-        raise Failed(f"the echo was {content}")
-    # It does not say which revision was agreed on; that it worked in this era is what it can tell.
-    return {"version": case.version, "tools": len(tools)}
-
-
-def _unwrapped(told: Any) -> dict[str, Any]:
-    inner = told.get("result", told) if isinstance(told, dict) else None
-    if not isinstance(inner, dict):
-        raise Failed(f"the inspector printed {told!r}"[:300])
-    return inner
+    if called["content"][0]["text"] != "naïve 🧠":
+        raise Failed(f"the echo was {called['content']}")
+    # It does not say which revision was agreed on. Only a modern result names the server.
+    is_modern = "io.modelcontextprotocol/serverInfo" in called.get("_meta", {})
+    return {"version": MODERN if is_modern else "2025-11-25", "tools": len(tools)}
 
 
 def _judge(case: Case, told: dict[str, Any], ends: Path) -> None:
