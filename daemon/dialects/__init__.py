@@ -1,0 +1,1 @@
+"""The tool surfaces of other memory systems, one module each; see README.md here."""
