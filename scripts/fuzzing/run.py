@@ -163,10 +163,10 @@ class Maker:
     def harmed(self) -> bytes:
         tree = self.rng.random()
         frame: Any = self.base()
-        if tree < 0.6:
+        if tree < 0.75:
             frame = mutate.harm_tree(self.rng, frame, self.known)
         line = mutate.write(frame)
-        if tree > 0.5:
+        if tree > 0.65:
             line = mutate.harm_bytes(self.rng, line, mutate.write(self.base()))
         if self.rng.random() < 0.01:
             # Two frames run together; the second is harmed as well, so that nothing owed is lost.

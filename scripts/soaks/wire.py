@@ -85,7 +85,15 @@ def deaths(bridges: int, seconds: float, every: float) -> Verdict:
             for _ in range(bridges)
         ]
         talkers = [
-            Talker(f"bridge-{number}", child.out, child.to, window=4, interval=0.005)
+            # Every other one sends long texts, so that deaths also fall into half-written frames.
+            Talker(
+                f"bridge-{number}",
+                child.out,
+                child.to,
+                window=4,
+                interval=0.005,
+                filler="." * (number % 2 * 30_000),
+            )
             for number, child in enumerate(children)
         ]
         _talk(talkers, 0.1, faults)  # everybody has opened before the first death
