@@ -255,7 +255,7 @@ def _segment(
     except (Broken, Silence, Hangup, OSError) as fault:
         if target.daemon and not alive(target.daemon):
             fault = Broken(f"the daemon has died; seen as: {fault}")
-        saved = _save(target.transport, seed, revision, log)
+        saved = _save(target, seed, revision, log)
         raise Fault(str(fault), seed, revision, sent, saved) from fault
     tally.frames += sent
     tally.answers += oracle.answered.total()
@@ -283,11 +283,14 @@ def _look(wire: Wire, warm: dict[str, int], tally: Tally) -> None:
             raise Broken(f"{process} grew by {grown / 1e6:.1f} MB in two thirds of a segment")
 
 
-def _save(transport: str, seed: int, revision: str, log: list[bytes]) -> Path:
+def _save(target: Target, seed: int, revision: str, log: list[bytes]) -> Path:
+    """Keeps the frames sent, and beside them what our processes said on stderr."""
     folder = CACHE / "fuzz"
     folder.mkdir(parents=True, exist_ok=True)
-    place = folder / f"{transport}-{revision}-{seed}.frames"
+    place = folder / f"{target.transport}-{revision}-{seed}.frames"
     place.write_bytes(b"".join(log))
+    if target.home is not None:
+        place.with_suffix(".stderr").write_text(target.home.last_words())
     return place
 
 
