@@ -26,6 +26,7 @@ from scripts.kit.pipes import Child, resident_bytes
 
 TRANSPORTS: Final = ("stdio", "bridge", "unix")
 PATIENCE: Final = 20.0
+LEAVING: Final = 5.0
 GROWTH: Final = 12_000_000
 HUGE: Final = (300_000, 2_000_000, 12_000_000)
 
@@ -66,7 +67,12 @@ class Wire:
     read: int
     write: int
     processes: dict[str, int]
-    end: Callable[[], None]
+    hang_up: Callable[[], None]
+    exit_code: Callable[[], int]
+
+    @property
+    def is_process(self) -> bool:
+        return self.read != self.write
 
 
 class Target:
@@ -88,7 +94,14 @@ class Target:
         if self.transport == "unix":
             peer = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
             peer.connect(self.socket)
-            return Wire(peer.fileno(), peer.fileno(), {"daemon": self.daemon}, peer.close)
+            number = peer.fileno()
+            return Wire(
+                number,
+                number,
+                {"daemon": self.daemon},
+                hang_up=lambda: peer.shutdown(socket.SHUT_WR),
+                exit_code=lambda: 0,
+            )
         if self.command is not None:
             command, env = shlex.split(self.command), {}
         else:
@@ -100,12 +113,7 @@ class Target:
         if self.daemon:
             processes["daemon"] = self.daemon
 
-        def end() -> None:
-            code = child.close(10.0)
-            if code != 0 and self.command is None:
-                raise Broken(f"exit code {code} after stdin was closed")
-
-        return Wire(child.out, child.to, processes, end)
+        return Wire(child.out, child.to, processes, child.hang_up, child.close)
 
 
 class Maker:
@@ -224,9 +232,10 @@ def _segment(
             def pump(data: bytes, owed: str | None) -> None:
                 log.append(data)
                 oracle.sending(data)
-                duplex.exchange(
-                    data, (lambda: owed not in oracle.owed) if owed else (lambda: True), PATIENCE
-                )
+                for piece in _chopped(rng, data):
+                    duplex.exchange(piece, lambda: True, PATIENCE)
+                if owed:
+                    duplex.exchange(b"", lambda: owed not in oracle.owed, PATIENCE)
 
             if revision != corpus.MODERN:
                 oracle.owe("M-0")
@@ -249,7 +258,7 @@ def _segment(
                 duplex.exchange(b"", lambda: not oracle.owed, PATIENCE)
             oracle.settle()
             _look(wire, warm, tally)
-            wire.end()
+            _leave(wire, duplex)
             if target.daemon and not alive(target.daemon):
                 raise Broken("the daemon has died")
     except (Broken, Silence, Hangup, OSError) as fault:
@@ -265,11 +274,38 @@ def _segment(
         tally.codes[code] = tally.codes.get(code, 0) + count
 
 
+def _leave(wire: Wire, duplex: Duplex) -> None:
+    """Ends the input and hears the output out: last words are held to the same rules."""
+    wire.hang_up()
+    try:
+        duplex.exchange(b"", lambda: False, LEAVING if wire.is_process else 0.2)
+    except Silence:
+        # A socket may stay half open while calls go on; a process has to leave.
+        if wire.is_process:
+            raise
+    except Hangup:
+        pass
+    if (code := wire.exit_code()) != 0:
+        raise Broken(f"exit code {code} after its input ended")
+
+
 def _bursts(rng: Random, frames: int) -> Iterator[int]:
     while frames > 0:
         burst = min(frames, rng.choice((1, 2, 5, 20, 60)))
         yield burst
         frames -= burst
+
+
+def _chopped(rng: Random, data: bytes) -> Iterator[bytes]:
+    """Now and then the same bytes in small writes: no boundary means anything."""
+    if rng.random() < 0.9 or len(data) > 50_000:
+        yield data
+        return
+    at = 0
+    while at < len(data):
+        size = rng.choice((1, 3, 17, 200, 5_000))
+        yield data[at : at + size]
+        at += size
 
 
 def _look(wire: Wire, warm: dict[str, int], tally: Tally) -> None:
@@ -307,7 +343,7 @@ def replay(transport: str, saved: Path, *, command: str | None = None) -> Oracle
         modern = mutate.write(corpus.call("M-last", "server/discover", None, modern=True)) + b"\n"
         oracle.sending(modern)
         duplex.exchange(modern, lambda: not oracle.owed, PATIENCE)
-        wire.end()
+        _leave(wire, duplex)
     return oracle
 
 
