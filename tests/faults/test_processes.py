@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -118,3 +119,19 @@ def test_the_death_of_the_client_ends_us_though_the_pipe_stays_open(embedded: bo
         finally:
             if alive(server):
                 os.kill(server, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "bridged"])
+def test_signals_while_leaving_do_not_change_the_exit_code(embedded: bool) -> None:
+    """Old clients close the pipe and terminate in the same breath."""
+    with (
+        fresh_home() as home,
+        pipes.Child(home.stdio(embedded=embedded), home.env, home.log) as child,
+    ):
+        child.ask(pipes.initialize(), 0)
+        child.hang_up()
+        deadline = time.monotonic() + 5.0
+        while child.process.poll() is None and time.monotonic() < deadline:
+            child.process.send_signal(signal.SIGTERM)
+            time.sleep(0.001)
+        assert child.process.returncode == 0
