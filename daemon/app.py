@@ -18,12 +18,14 @@ from typing import Final
 
 import anyio
 import structlog
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from daemon import logs
 from daemon.config import Settings
 from daemon.descriptors import Descriptors
+from daemon.dialects import build, chosen
 from daemon.exits import CANNOT_CREATE, CONFIG, OK, Exit
+from daemon.house import House
 from daemon.hub import Hub
 from daemon.locks import owned
 from daemon.sessions import SessionKeeper
@@ -51,8 +53,9 @@ def _fixture_surface() -> Surface:
 class Surfaces:
     """Which surface a connection sees."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, house: House) -> None:
         self._settings = settings
+        self._house = house
         self._made: dict[str, Surface] = {}
 
     def __call__(self, dialects: str, fixtures: bool) -> Surface:
@@ -62,10 +65,8 @@ class Surfaces:
             raise LookupError("fixtures: this daemon was started without --fixtures")
         found = self._made.get(dialects)
         if found is None:
-            names = [name for name in (part.strip() for part in dialects.split(",")) if name]
-            if names:
-                raise LookupError(f"dialects: no tool surface named {names[0]!r} is built in yet")
-            found = self._made[dialects] = Surface(name=dialects, tools=Registry([]))
+            specs = build(chosen(dialects), self._house)
+            found = self._made[dialects] = Surface(name=dialects, tools=Registry(specs))
         return found
 
 
@@ -94,7 +95,7 @@ def _make_hub(settings: Settings, tasks: TaskGroup, sessions: SessionKeeper) -> 
         settings,
         tasks=tasks,
         sessions=sessions,
-        surfaces=Surfaces(settings),
+        surfaces=Surfaces(settings, House()),
         clock=time.monotonic,
     )
 
@@ -103,7 +104,7 @@ def _prepare(settings: Settings) -> None:
     """Everything that can be refused before anything is opened."""
     logs.configure(settings.log_level)
     try:
-        Surfaces(settings)(settings.dialects, False)
+        chosen(settings.dialects)
     except LookupError as error:
         raise Exit(CONFIG, str(error.args[0])) from None
     for directory in (settings.directories.data, settings.directories.state):
@@ -120,10 +121,10 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
         try:
             async with opened(settings) as sessions, anyio.create_task_group() as tasks:
                 hub = _make_hub(settings, tasks, sessions)
+                await tasks.start(_stop_on_signal, hub)
                 server = await unix.listen(hub, listener)
                 log.info("daemon.ready", pid=hub.pid, version=hub.version)
                 _tell_ready(ready)
-                tasks.start_soon(_stop_on_signal, hub)
                 tasks.start_soon(_housekeeping, hub)
                 if is_spawned:
                     tasks.start_soon(_stop_when_idle, hub)
@@ -135,6 +136,7 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
             if inode:
                 unix.remove(settings.socket, inode)
     log.info("daemon.stopped")
+    logs.settle()
     return OK
 
 
@@ -144,9 +146,9 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
     with owned(settings.lock, "recalld stdio --embedded"):
         async with opened(settings) as sessions, anyio.create_task_group() as tasks:
             hub = _make_hub(settings, tasks, sessions)
+            await tasks.start(_stop_on_signal, hub)
             wire = StdioWire(hub)
             await wire.open(descriptors)
-            tasks.start_soon(_stop_on_signal, hub)
             tasks.start_soon(_housekeeping, hub)
             tasks.start_soon(_until_input_ends, wire, hub)
             await hub.stopping.wait()
@@ -154,6 +156,7 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
             await _until_quiet(hub)
             await wire.shut()
             tasks.cancel_scope.cancel()
+    logs.settle()
     return OK
 
 
@@ -162,8 +165,11 @@ async def _until_input_ends(wire: StdioWire, hub: Hub) -> None:
     hub.stop()
 
 
-async def _stop_on_signal(hub: Hub) -> None:
+async def _stop_on_signal(
+    hub: Hub, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        task_status.started()
         async for number in signals:
             if number != signal.SIGHUP:
                 log.info("daemon.stopping", signal=signal.Signals(number).name)

@@ -336,7 +336,7 @@ class Bridge:
             link.sendall(replay)
             _read_line(link)
             if self._pending.initialized is not None:
-                link.sendall(self._pending.initialized)
+                link.sendall(self._pending.initialized + b"\n")
         return True
 
     def _catch_signals(self) -> None:

@@ -57,6 +57,10 @@ class CallContext:
         return self._peer.transport
 
     @property
+    def bank(self) -> str:
+        return self._peer.bank
+
+    @property
     def inputs(self) -> dict[str, Any]:
         if self._responses is None or not bytes(self._responses):
             return {}

@@ -7,8 +7,6 @@ print anywhere, in us, in a library or in a child process, cannot get between tw
 import os
 from typing import NamedTuple
 
-from daemon.exits import UNAVAILABLE, Exit
-
 
 class Descriptors(NamedTuple):
     """Private copies of what were descriptors 0 and 1."""
@@ -19,10 +17,7 @@ class Descriptors(NamedTuple):
 
 def take_descriptors() -> Descriptors:
     """Take 0 and 1 out of everybody's reach; call before anything can print."""
-    try:
-        reading, writing = os.dup(0), os.dup(1)
-    except OSError:
-        raise Exit(UNAVAILABLE, "stdin or stdout is closed; recalld stdio needs both") from None
+    reading, writing = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     try:

@@ -97,7 +97,7 @@ def _call(call: Call, peer: "Peer") -> bytes | Awaitable[bytes]:
     except ArgumentsRefused as refusal:
         if not revision.argument_errors_are_results:
             raise ProtocolError(Fault.INVALID_PARAMS, str(refusal)) from None
-        return _tool_answer(error_result(f"Invalid arguments: {refusal}"), revision, peer)
+        return _tool_answer(tool.spec.refuse(str(refusal)), revision, peer)
     except ToolFailure as failure:
         return _tool_answer(error_result(str(failure)), revision, peer)
     if isinstance(given, Awaitable):

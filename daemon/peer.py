@@ -36,6 +36,7 @@ log: Final = structlog.get_logger()
 #: Events handled before the loop gets a turn, so that one flood does not starve other peers.
 TURN: Final = 256
 ASK_SECONDS: Final = 60.0
+DEFAULT_BANK: Final = "default"
 #: A probe that only asks whether we live is nobody's first contact.
 QUIET: Final = frozenset(
     {"ping", "health/check", "recalld/attach", "recalld/status", "recalld/stop"}
@@ -68,7 +69,7 @@ class Peer:
         self.name = f"{transport}-{secrets.token_hex(4)}"
         self.window = hub.limiter.window(self.name)
         self.session_id: str | None = None
-        self.bank = ""
+        self.bank = hub.settings.bank or DEFAULT_BANK
         self.log_level: str | None = "debug"
         self.listens = 0
         self.follower = Follower(self._is_ready, self.send, self.surface, set())
@@ -252,7 +253,7 @@ class Peer:
             raise ProtocolError(Fault.INVALID_PARAMS, str(error.args[0])) from None
         self.follower.surface = self.surface
         self.connection.lifecycle.offered = self.surface.offered(self._private)
-        self.bank = params.bank
+        self.bank = params.bank or self.bank
         self._resume = params.session
 
     async def _introduce(self) -> None:
@@ -276,7 +277,7 @@ class Peer:
                     transport=self.transport,
                     client_name=handshake.client.name if handshake else None,
                     client_version=handshake.client.version if handshake else None,
-                    bank=self.bank or None,
+                    bank=self.bank,
                 )
                 self.window = self.hub.limiter.rename(self.name, self.session_id)
                 self._session_ready.set()

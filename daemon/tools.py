@@ -13,7 +13,14 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from protocol.lifecycle import ClientCapabilities, Implementation, explain
-from protocol.mcp import CallToolResult, InputRequired, TextContent, Tool, ToolAnnotations
+from protocol.mcp import (
+    CallToolResult,
+    InputRequired,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+    error_result,
+)
 from protocol.revisions import Revision
 from protocol.schema import schema_of
 from protocol.shape import shape_tools
@@ -44,6 +51,11 @@ class Context(Protocol):
     def capabilities(self) -> ClientCapabilities: ...
     @property
     def transport(self) -> str: ...
+    @property
+    def bank(self) -> str:
+        """The bank for tools that name none: what `--bank` said, else the daemon's default."""
+        ...
+
     @property
     def inputs(self) -> dict[str, Any]:
         """The client's answers to an `InputRequired` of an earlier round."""
@@ -77,6 +89,10 @@ class NoArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """For tools that take nothing."""
 
 
+def _refuse(reason: str) -> CallToolResult:
+    return error_result(f"Invalid arguments: {reason}")
+
+
 class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     """One tool: how it is described, what it takes, what it gives, and the function itself."""
 
@@ -91,6 +107,8 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     idempotent: bool = False
     #: Overrides the schema made from `arguments`, where a seed document fixes its wording.
     input_schema: dict[str, Any] | None = None
+    #: How this tool's dialect says that arguments are wrong, where a result says it (d and e).
+    refuse: Callable[[str], CallToolResult] = _refuse
     #: Capabilities a modern client must declare for this tool (-32021 otherwise).
     needs: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
