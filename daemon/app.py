@@ -39,6 +39,7 @@ from store.errors import StoreError
 DRAIN_SECONDS: Final = 1.2
 CLOSE_SECONDS: Final = 0.3
 HOUSEKEEPING_SECONDS: Final = 30.0
+PARENT_SECONDS: Final = 2.0
 
 log: Final = structlog.get_logger()
 
@@ -151,6 +152,7 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
             await wire.open(descriptors)
             tasks.start_soon(_housekeeping, hub)
             tasks.start_soon(_until_input_ends, wire, hub)
+            tasks.start_soon(_stop_when_orphaned, hub)
             await hub.stopping.wait()
             hub.leaving.set()
             await _until_quiet(hub)
@@ -162,6 +164,15 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
 
 async def _until_input_ends(wire: StdioWire, hub: Hub) -> None:
     await wire.serve()
+    hub.stop()
+
+
+async def _stop_when_orphaned(hub: Hub) -> None:
+    """Our client may die while somebody else still holds the other end of our input."""
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110  (the kernel tells nobody; one has to look)
+        await anyio.sleep(PARENT_SECONDS)
+    log.info("daemon.orphaned")
     hub.stop()
 
 

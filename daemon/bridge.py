@@ -89,8 +89,8 @@ class Bridge:
             events = ready[link.fileno()]
             if events & (IN | GONE):
                 self._take_from_daemon()
-        if self._link is not None and self._to_daemon:
-            self._give_to_daemon()
+        if self._link is not None and self._to_daemon and not self._give_to_daemon():
+            self._reattach("its connection broke")
         if self._to_client:
             self._give_to_client()
         if not ready and os.getppid() != self._parent:
@@ -148,16 +148,17 @@ class Bridge:
             self._is_long_line = True
 
     def _forward(self, lines: bytes) -> None:
-        """Send whole lines on, after noting what they ask."""
+        """Send whole lines on; note what they ask while the daemon is busy with them already."""
+        self._queue(lines)
+        is_broken = self._link is not None and not self._give_to_daemon()
         sent = self._pending.sent
         for line in lines.split(b"\n"):
             if self._is_long_line:
                 self._is_long_line = False  # the rest of a line that was not kept
             elif line:
                 sent(line)
-        self._queue(lines)
-        if self._link is None:
-            self._reattach("it cannot be reached")
+        if self._link is None or is_broken:
+            self._reattach("its connection broke" if is_broken else "it cannot be reached")
 
     def _queue(self, data: bytes) -> None:
         self._to_daemon.append(data)
@@ -178,7 +179,8 @@ class Bridge:
 
     # --- to and from the daemon --------------------------------------------------------------
 
-    def _give_to_daemon(self) -> None:
+    def _give_to_daemon(self) -> bool:
+        """Send what fits; False when the connection is broken."""
         assert self._link is not None
         try:
             while self._to_daemon:
@@ -187,16 +189,16 @@ class Bridge:
                 self._daemon_bytes -= sent
                 self._head_sent += sent
                 if self._head_sent < len(head):
-                    return
+                    return True
                 self._to_daemon.popleft()
                 self._head_sent = 0
         except BlockingIOError:
-            return
+            return True
         except OSError:
-            self._reattach("its connection broke")
-            return
+            return False
         if self._input_ended_at is not None:
             self._shut_link()
+        return True
 
     def _take_from_daemon(self) -> None:
         assert self._link is not None
@@ -215,11 +217,12 @@ class Bridge:
             return
         whole = self._from_daemon + chunk[: end + 1]
         self._from_daemon = chunk[end + 1 :]
+        self._to_client += whole
+        self._give_to_client()
         answered = self._pending.answered
         for line in whole.split(b"\n"):
             if line:
                 answered(line)
-        self._to_client += whole
 
     def _give_to_client(self) -> None:
         try:

@@ -121,6 +121,8 @@ def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
 
     # Before the imports below: nothing of theirs may print to what a client reads.
     descriptors = take_descriptors() if command == "stdio" else None
+    # structlog imports rich, where it is installed, for a console we never show: 70 ms of start.
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
     import anyio
 
     from daemon import app

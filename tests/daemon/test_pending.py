@@ -4,8 +4,12 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daemon.pending import MOST_WAITING, REPLAY_ID, Pending
+from protocol.jsonrpc import Invalid, Request, decode
+from tests.support.strategies import requests
 
 
 def line(**members: Any) -> bytes:
@@ -51,12 +55,49 @@ def test_the_same_id_in_another_spelling_is_the_same_request() -> None:
         line(method="notifications/x", params=[1]),
         line(id=1, method="m") + b" trailing",
         b"[" * 100_000,
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":NaN}}',
+        b'{"jsonrpc":"2.0","id":"\\ud800","method":"m"}',
+        b'{"jsonrpc":"2.0","id":"\\u0000","method":"m"}',
+        b'{"jsonrpc":"2.0","id":1.5,"method":"m"}',
+        b'{"jsonrpc":"2.0","id":1e2,"method":"m"}',
+        b'\x0b{"jsonrpc":"2.0","id":1,"method":"m"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":' + b"[" * 70 + b"]" * 70 + b"}}",
     ],
 )
 def test_what_is_no_request_is_not_waited_for(odd: bytes) -> None:
     pending = Pending()
     pending.sent(odd)
     assert not pending.waiting
+
+
+@given(requests())
+def test_what_the_daemon_answers_under_an_id_is_waited_for(line: bytes) -> None:
+    pending = Pending()
+    pending.sent(line)
+    read = decode(line)
+    assert bool(pending.waiting) == isinstance(read, Request)
+
+
+@given(st.binary(max_size=80), st.data())
+def test_a_mutated_request_is_waited_for_just_when_the_daemon_can_tell_its_id(
+    noise: bytes, data: st.DataObject
+) -> None:
+    whole = b'{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":[1.5,"\\u0041",{}]}}'
+    at = data.draw(st.integers(0, len(whole)))
+    cut = data.draw(st.integers(0, 3))
+    mutated = (whole[:at] + noise[:4] + whole[at + cut :]).replace(b"\n", b"")
+    pending = Pending()
+    pending.sent(mutated)
+    read = decode(mutated)
+    if pending.waiting:
+        assert isinstance(read, (Request, Invalid))
+        assert read.id
+
+
+def test_depth_alone_does_not_hide_a_request() -> None:
+    pending = Pending()
+    pending.sent(line(id=1, method="m", params={"x": [[]] * 100}))
+    assert pending.waiting
 
 
 def test_a_batch_waits_for_each_of_its_requests() -> None:

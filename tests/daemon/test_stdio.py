@@ -195,10 +195,14 @@ def test_the_log_never_holds_what_was_said(tmp_path: Path) -> None:
             + b'{"jsonrpc":"2.0","id":4,"x":"%s"\n' % secret.encode()
         )
         started.lines(4)
+        started.send(call(5, "crash", text=secret) + call(6, "crash"))
+        started.lines(2)
         started.close_input()
         assert started.wait() == 0
         log = started.errors()
         assert "call.done" in log
+        assert "plain.py:" in log
+        assert "on purpose" not in log
         assert secret not in log
         for line in log.splitlines():
             json.loads(line)

@@ -84,7 +84,8 @@ class Child:
 
     def errors(self) -> str:
         assert self.process.stderr is not None
-        return self.process.stderr.read().decode()
+        text: bytes = self.process.stderr.read()
+        return text.decode()
 
     def end(self) -> None:
         if self.process.poll() is None:
