@@ -6,7 +6,9 @@ into a segment, when caches are filled, and at its end.
 """
 
 import contextlib
+import os
 import shlex
+import signal
 import socket
 import sys
 import time
@@ -21,7 +23,7 @@ from scripts.fuzzing import corpus, mutate
 from scripts.fuzzing.oracle import Broken, Oracle
 from scripts.kit.caches import CACHE
 from scripts.kit.duplex import Duplex, Hangup, Silence
-from scripts.kit.ours import Home, alive, fresh_home
+from scripts.kit.ours import Home, alive, daemons, fresh_home
 from scripts.kit.pipes import Child, resident_bytes
 
 TRANSPORTS: Final = ("stdio", "bridge", "unix")
@@ -55,6 +57,7 @@ class Tally:
     answers: int = 0
     nameless: int = 0
     notices: int = 0
+    killed: int = 0
     codes: dict[int, int] = field(default_factory=dict)
     growth: dict[str, int] = field(default_factory=dict)
     resident: dict[str, int] = field(default_factory=dict)
@@ -78,15 +81,18 @@ class Wire:
 class Target:
     """Whom we fuzz: opens a new connection for each segment."""
 
-    def __init__(self, stack: ExitStack, transport: str, command: str | None = None) -> None:
+    def __init__(
+        self, stack: ExitStack, transport: str, command: str | None = None, kills: float = 0.0
+    ) -> None:
         self.transport = transport
+        self.kills = kills
         self.command = command
         self.daemon = 0
         self.home: Home | None = None
         self.socket = ""
         if command is None:
             self.home = stack.enter_context(fresh_home())
-            if transport != "stdio":
+            if transport != "stdio" and not kills:
                 told = self.home.serve()
                 self.daemon, self.socket = int(told["pid"]), str(told["socket"])
 
@@ -203,12 +209,17 @@ def fuzz(
     *,
     command: str | None = None,
     revisions: tuple[str, ...] = corpus.REVISIONS,
+    kills: float = 0.0,
     say: Callable[[str], None] = lambda words: None,
 ) -> Tally:
-    """Sends this many frames, spread over the revisions; raises `Fault` at the first misdeed."""
+    """Sends this many frames, spread over the revisions; raises `Fault` at the first misdeed.
+
+    `kills` is the chance, burst by burst, that the daemon behind a bridge is killed in the middle
+    of it: then an error that says so is an answer too, and still the only one.
+    """
     tally = Tally()
     with ExitStack() as stack:
-        target = Target(stack, transport, command)
+        target = Target(stack, transport, command, kills)
         for part, revision in enumerate(revisions):
             share = frames // len(revisions) + (part < frames % len(revisions))
             before = time.monotonic()
@@ -220,7 +231,7 @@ def fuzz(
 def _segment(
     target: Target, rng: Random, revision: str, frames: int, seed: int, tally: Tally
 ) -> None:
-    oracle = Oracle()
+    oracle = Oracle(deaths=target.kills > 0)
     maker = Maker(rng, revision, oracle)
     log: list[bytes] = []
     sent = 0
@@ -234,6 +245,8 @@ def _segment(
                 oracle.sending(data)
                 for piece in _chopped(rng, data):
                     duplex.exchange(piece, lambda: True, PATIENCE)
+                if target.home is not None and rng.random() < target.kills:
+                    tally.killed += _kill(target.home)
                 if owed:
                     duplex.exchange(b"", lambda: owed not in oracle.owed, PATIENCE)
 
@@ -272,6 +285,13 @@ def _segment(
     tally.notices += oracle.notices
     for code, count in oracle.codes.items():
         tally.codes[code] = tally.codes.get(code, 0) + count
+
+
+def _kill(home: Home) -> int:
+    found = daemons(home)
+    for daemon in found:
+        os.kill(daemon, signal.SIGKILL)
+    return len(found)
 
 
 def _leave(wire: Wire, duplex: Duplex) -> None:

@@ -97,6 +97,23 @@ class Home:
             os.kill(told["pid"], signal.SIGKILL)
 
 
+def daemons(home: Home) -> list[int]:
+    """The daemons living in this home, found by looking at processes, not by asking recalld."""
+    found = []
+    wanted = f"RECALLD_HOME={home.path}".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            environment = (entry / "environ").read_bytes().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        if wanted in environment and b"serve" in arguments and alive(int(entry.name)):
+            found.append(int(entry.name))
+    return found
+
+
 def installed() -> str:
     """The command in the environment users get (`scripts/recalld`): no development packages.
 

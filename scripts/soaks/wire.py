@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from scripts.kit import pipes, swarm
-from scripts.kit.ours import COMMAND, Home, alive, fresh_home, gone
+from scripts.kit.ours import COMMAND, daemons, fresh_home, gone
 from scripts.kit.swarm import Talker
 
 MEGABYTE: Final = 1_000_000
@@ -270,23 +270,6 @@ def _visit(path: str, times: int, faults: list[str]) -> None:
 
 
 # --- what they share ---------------------------------------------------------------------------
-
-
-def daemons(home: Home) -> list[int]:
-    """The daemons living in this home, found by looking at processes, not by asking recalld."""
-    found = []
-    wanted = f"RECALLD_HOME={home.path}".encode()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            arguments = (entry / "cmdline").read_bytes().split(b"\0")
-            environment = (entry / "environ").read_bytes().split(b"\0")
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-        if wanted in environment and b"serve" in arguments and alive(int(entry.name)):
-            found.append(int(entry.name))
-    return found
 
 
 def _socket_talker(stack: ExitStack, path: str, name: str, window: int) -> Talker:
