@@ -54,16 +54,17 @@ _CAMEL: Final = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+|[^A
 _HAS_CAMEL: Final = re.compile(r"[a-z][A-Z]|[A-Z][A-Z][a-z]")
 _PIECE: Final = re.compile(f"[{_DENSE}]|[^\\s{_DENSE}]+")
 
-STOP_WORDS: Final = frozenset(
-    """a about after all also am an and any are as at be because been before being between both but
+# One word a space: a list literal of these would be forty lines of quotation marks.
+_STOP_WORDS: Final = """
+    a about after all also am an and any are as at be because been before being between both but
     by can could d did do does doing don down during each few for from further had has have having
     he her here hers him his how i if in into is it its just ll m me more most my no nor not now of
     off on once only or other our out over own re s same she should so some such t than that the
     their them then there these they this those through to too under until up ve very was we were
-    what when where which while who whom why will with would you your""".split()
-)
-# A query names a stop word by its stem, so the set holds the stems as well.
-_STOPS: Final = STOP_WORDS | frozenset(stem(word) for word in STOP_WORDS)
+    what when where which while who whom why will with would you your
+"""
+# Texts and queries hold stems, so these are stems too.
+_STOPS: Final = frozenset(stem(word) for word in _STOP_WORDS.split())
 
 
 class Term(NamedTuple):
