@@ -78,6 +78,8 @@ _SUSPECT: Final = (StorageFailed, StorageDamaged, StorageReadOnly)
 def storage_error(error: sqlite3.Error) -> StorageError:
     """Our word for what SQLite reported."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if "decode to UTF-8" in str(error):  # Python's own words, without a code: the text is rotten
+        code = sqlite3.SQLITE_CORRUPT
     known = _FAILURES.get(code & 0xFF)
     if known is None:
         return StorageFailed(f"the database refused the operation (code {code})")
@@ -399,6 +401,7 @@ def _connect(path: Path, *, mode: str) -> Connection:
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute("PRAGMA mmap_size = 0")
     connection.execute("PRAGMA temp_store = MEMORY")
+    connection.create_function("casefold", 1, str.casefold, deterministic=True)
     return connection
 
 

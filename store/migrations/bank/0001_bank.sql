@@ -45,7 +45,7 @@ CREATE TABLE items (
     confidence    REAL,
     salience      REAL,
     session       TEXT,
-    document      INTEGER REFERENCES documents (id) ON DELETE CASCADE,
+    document      TEXT REFERENCES documents (public_id),
     position      INTEGER,
     source        TEXT,
     user          TEXT,
