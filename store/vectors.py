@@ -427,7 +427,7 @@ class _Matrix:
 
         if self._arrays is None or len(self._arrays[0]) < size:
             room = max(size, 256 if self._arrays is None else len(self._arrays[0]) * 3 // 2)
-            grown = (
+            grown: tuple[Any, Any, Any] = (
                 np.zeros(room, dtype=np.int64),
                 np.zeros(room, dtype=np.int64),
                 np.empty((room, self._dims), dtype=np.float32),
