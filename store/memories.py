@@ -6,7 +6,7 @@ is prepared before it: checking, hashing and cutting into words need no connecti
 """
 
 import secrets
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, Final
@@ -232,6 +232,44 @@ def restore(changes: Changes, token: str, *, now: int, forgotten_since: int) -> 
         _rewrite(changes, values)
         enlist(changes, rowid, tokens_of(values))
     return len(rowids)
+
+
+def insert_row(
+    changes: Changes,
+    prepared: Prepared,
+    *,
+    document: str | None = None,
+    position: int | None = None,
+) -> Put:
+    """Keep a prepared item without asking whether it is known; a chunk names its document."""
+    values = list(prepared.values)
+    values[_AT["document"]] = document
+    values[_AT["position"]] = position
+    return _insert(
+        changes, Prepared(values=tuple(values), tokens=prepared.tokens, idempotency_key=None)
+    )
+
+
+def move_row(changes: Changes, rowid: int, **fields: Any) -> None:
+    """Change fields that no search looks at."""
+    values = _values(changes.connection, rowid)
+    if any(values[_AT[name]] != value for name, value in fields.items()):
+        for name, value in fields.items():
+            values[_AT[name]] = value
+        _rewrite(changes, values)
+
+
+def delete_rows(changes: Changes, rowids: Iterable[int]) -> int:
+    """Delete items with all that hangs on them, findable or forgotten."""
+    connection = changes.connection
+    count = 0
+    for rowid in list(rowids):
+        listed = connection.execute("SELECT 1 FROM vectors WHERE item = ?", (rowid,)).fetchone()
+        if listed is not None:
+            unlist(changes, rowid)
+        count += connection.execute("DELETE FROM items WHERE id = ?", (rowid,)).rowcount
+        changes.next()
+    return count
 
 
 def enlist(changes: Changes, rowid: int, tokens: str) -> None:
