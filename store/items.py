@@ -7,7 +7,7 @@ compares. What the disk has changed is reported, never returned.
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
@@ -15,7 +15,7 @@ from store.database import Connection
 from store.errors import NotFound, StorageDamaged
 from store.model import Filters, Item, Kind, Provenance
 
-COLUMNS: Final = (
+COLUMNS: Final[tuple[str, ...]] = (
     "id", "public_id", "kind", "title", "text", "context", "category", "status", "level",
     "confidence", "salience", "session", "document", "position", "source", "user", "role",
     "actor", "event_type", "key", "tags", "metadata", "details", "provenance", "occurred_at",
@@ -23,6 +23,7 @@ COLUMNS: Final = (
     "sameness",
 )  # fmt: skip
 SELECT: Final = f"SELECT {', '.join(f'items.{name}' for name in COLUMNS)}, items.digest FROM items"
+SEARCHED_DETAILS: Final = ("methods", "triggers", "mitigation")
 LIVE: Final = "items.forgotten_at IS NULL"
 
 Row = tuple[Any, ...]
@@ -99,11 +100,9 @@ def item_from(row: Sequence[Any]) -> Item:
 def searchable(item: Item) -> str:
     """All of an item that can be found by words: its own texts, labels and kind's details."""
     parts = [item.title, item.text, item.context or "", *item.tags]
-    for detail in item.details.values():
-        if isinstance(detail, str):
-            parts.append(detail)
-        elif isinstance(detail, list):
-            parts += [entry for entry in cast(Any, detail) if isinstance(entry, str)]
+    for name in SEARCHED_DETAILS:
+        detail = item.details.get(name, "")
+        parts += [detail] if isinstance(detail, str) else [str(entry) for entry in detail]
     return "\n".join(part for part in parts if part)
 
 

@@ -6,7 +6,7 @@ is prepared before it: checking, hashing and cutting into words need no connecti
 """
 
 import secrets
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, Final
@@ -234,6 +234,44 @@ def restore(changes: Changes, token: str, *, now: int, forgotten_since: int) -> 
     return len(rowids)
 
 
+def insert_row(
+    changes: Changes,
+    prepared: Prepared,
+    *,
+    document: str | None = None,
+    position: int | None = None,
+) -> Put:
+    """Keep a prepared item without asking whether it is known; a chunk names its document."""
+    values = list(prepared.values)
+    values[_AT["document"]] = document
+    values[_AT["position"]] = position
+    return _insert(
+        changes, Prepared(values=tuple(values), tokens=prepared.tokens, idempotency_key=None)
+    )
+
+
+def move_row(changes: Changes, rowid: int, **fields: Any) -> None:
+    """Change fields that no search looks at."""
+    values = _values(changes.connection, rowid)
+    if any(values[_AT[name]] != value for name, value in fields.items()):
+        for name, value in fields.items():
+            values[_AT[name]] = value
+        _rewrite(changes, values)
+
+
+def delete_rows(changes: Changes, rowids: Iterable[int]) -> int:
+    """Delete items with all that hangs on them, findable or forgotten."""
+    connection = changes.connection
+    count = 0
+    for rowid in list(rowids):
+        listed = connection.execute("SELECT 1 FROM vectors WHERE item = ?", (rowid,)).fetchone()
+        if listed is not None:
+            unlist(changes, rowid)
+        count += connection.execute("DELETE FROM items WHERE id = ?", (rowid,)).rowcount
+        changes.next()
+    return count
+
+
 def enlist(changes: Changes, rowid: int, tokens: str) -> None:
     """Make an item findable: by its words now, by its vector when that is made."""
     connection = changes.connection
@@ -320,6 +358,11 @@ def rowids_where(
 ) -> list[int]:
     condition, values = where(filters, kinds)
     return [row[0] for row in connection.execute(f"SELECT id FROM items WHERE {condition}", values)]
+
+
+def forgotten_ids(connection: Connection) -> list[str]:
+    rows = connection.execute("SELECT public_id FROM items WHERE forgotten_at IS NOT NULL")
+    return [id for (id,) in rows]
 
 
 def rowids_of(connection: Connection, ids: Sequence[str]) -> list[int]:
