@@ -19,6 +19,7 @@ One lock guards all of it; it is held for about a millisecond at most.
 
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 EXACT_LIMIT: Final = 16_384  # a scan of that many takes about as long as a graph search
 EXTEND_AT: Final = 2_048  # tail rows that are worth moving into the graph
-SCAN_LIMIT: Final = 300_000  # rows a search without a graph looks at: the newest
+SCAN_LIMIT: Final = 200_000  # rows a search without a graph looks at: the newest
 CONNECTIVITY: Final = 16
 EXPANSION_ADD: Final = 128
 EXPANSION_SEARCH: Final = 192
@@ -213,14 +214,18 @@ class VectorCache:
                 self._matrix.drop_until(self._covered)
                 moved += len(keys)
 
-    def save(self, path: Path, bank: str) -> Header | None:
-        """Write the graph to disk; None when there is none."""
+    def save(self, path: Path, bank: str, files: AbstractContextManager[Any]) -> Header | None:
+        """Write the graph to disk, holding `files`; None when there is none (any more)."""
         with self._lock:
             if self._graph is None:
                 return None
+            generation = self._generation
             content: bytearray = self._graph.save(None)
             header = _header(self.identity, bank, self._graph, self._covered, len(content))
-        write_snapshot(path, header, content)
+        with files:
+            if generation != self._generation:  # a reset: what we hold may have been erased
+                return None
+            write_snapshot(path, header, content)
         return header
 
     def load(self, path: Path, bank: str, visible: int) -> bool:
