@@ -197,10 +197,15 @@ def _occurrences(text: str, weights: Mapping[str, float]) -> list[tuple[int, int
         start, end = piece.span()
         if _DENSE_RUN.match(text, start, end):
             end = min(start + 2, len(text))
-        weight = max((weights.get(t, 0.0) for t in _tokens(text[start:end])), default=0.0)
+        weight = max((weights.get(t, 0.0) for t in _tokens_of_piece(text[start:end])), default=0.0)
         if weight > 0.0 and (not found or start >= found[-1][1]):
             found.append((start, end, weight))
     return found
+
+
+@lru_cache(maxsize=16384)
+def _tokens_of_piece(piece: str) -> tuple[str, ...]:
+    return tuple(_tokens(piece)) if len(piece) <= MAX_COMPOUND else ()
 
 
 class _Cleaner(dict[int, str | int | None]):
