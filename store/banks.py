@@ -63,6 +63,11 @@ class OpenBank:
     def name(self) -> str:
         return self.bank.name
 
+    def drop_snapshot(self) -> None:
+        """Delete the vector snapshot; the next one is made from the rows."""
+        with self.files:
+            self.snapshot.unlink(missing_ok=True)
+
     def unpin(self) -> None:
         self.pins -= 1
         if not self.pins and self.is_awaited:
