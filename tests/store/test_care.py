@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from store import erase
 from store.database import Connection
 from store.embedded import EmbeddedEngine, open_engine
 from store.errors import EraseIncomplete, ImportRefused, NotFound, StorageDamaged
@@ -123,12 +122,9 @@ async def test_forgotten_things_can_be_erased_together(
 
 
 async def test_with_a_reader_open_an_erase_says_it_is_not_done_and_is_done_later(
-    engine: EmbeddedEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: EmbeddedEngine, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(erase, "WAIT_SECONDS", 0.3)
-    monkeypatch.setattr(
-        erase.finish, "__kwdefaults__", {**erase.finish.__kwdefaults__, "wait_seconds": 0.3}
-    )
+    engine.erase_wait_seconds = 0.3
     ids = await fill(engine)
     path = engine._banks.directory(engine.bank("w")) / "bank.db"
     reader = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
@@ -155,9 +151,8 @@ async def furnish(engine: EmbeddedEngine) -> None:
         await engine.put(
             "w", NewMemory(text=f"memory {n} é\u2028", metadata={"n": n}, tags=("t",), user="u")
         )
-    await engine.put(
-        "w", NewMemory(text="memory 3 é\u2028", metadata={"n": 3}, tags=("t",), user="u")
-    )
+    again = NewMemory(text="memory 3 é\u2028", metadata={"n": 3}, tags=("t",), user="u")
+    await engine.put("w", again)
     await engine.upsert_document("w", NewDocument(source="s", source_id="d", body="# H\n\nbody"))
     card = NewCard(category="c", title="old", summary="one two", evidence=(Evidence(snippet="x"),))
     (old,) = await engine.put_cards("w", [card])
