@@ -40,6 +40,7 @@ from store.model import (
     Upserted,
 )
 from store.notes import Notes
+from store.ranking import HybridRanking
 from store.sessions import Sessions
 from store.validate import check_labels, check_range, check_text, encode_json
 
@@ -288,7 +289,7 @@ class EmbeddedEngine(Notes, Care):
 async def open_engine(
     directory: Path,
     *,
-    ranking: Callable[[TaskGroup], Ranking],
+    ranking: Callable[[TaskGroup], Ranking] = HybridRanking,
     catalogue: Catalogue | None = None,
     now: Callable[[], int] = wall_clock,
     open_limit: int = OPEN_LIMIT,
