@@ -79,20 +79,20 @@ def test_an_empty_batch_is_one_error_and_bad_elements_spoil_only_themselves() ->
 
 
 def test_a_batch_waits_for_its_slowest_element() -> None:
-    connection, slow = opened(), []
+    connection, slow = opened(), list[Call]()
     assert run(connection, batch(request(1, "slow"), request(2, "ping")), slow) == []
     answers = msgspec.json.decode(connection.reply(slow[0], b"{}"))
     assert {answer["id"] for answer in answers} == {1, 2}
 
 
 def test_a_cancelled_element_has_no_entry_and_a_wholly_cancelled_batch_no_array() -> None:
-    connection, slow = opened(), []
+    connection, slow = opened(), list[Call]()
     run(connection, batch(request(1, "slow"), request(2, "slow")), slow)
     cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}\n'
     assert run(connection, cancel % 1, slow) == []
     answers = msgspec.json.decode(connection.reply(slow[1], b"{}"))
     assert [answer["id"] for answer in answers] == [2]
-    connection, slow = opened(), []
+    connection, slow = opened(), list[Call]()
     run(connection, batch(request(1, "slow")), slow)
     assert run(connection, cancel % 1, slow) == []
     assert connection.reply(slow[0], b"{}") == b""
@@ -124,7 +124,7 @@ def test_a_batch_has_a_largest_size() -> None:
 
 
 def test_a_living_id_used_again_leaves_the_first_call_alone() -> None:
-    connection, slow = opened("2025-11-25"), []
+    connection, slow = opened("2025-11-25"), list[Call]()
     run(connection, request(1, "slow"), slow)
     (refused,) = run(connection, request(1, "ping"), slow)
     assert "id" not in refused
@@ -134,7 +134,7 @@ def test_a_living_id_used_again_leaves_the_first_call_alone() -> None:
 
 
 def test_the_number_one_and_the_text_one_are_in_flight_together() -> None:
-    connection, slow = opened(), []
+    connection, slow = opened(), list[Call]()
     assert run(connection, request(1, "slow") + request("1", "slow"), slow) == []
     assert len(connection.inflight) == 2
 
@@ -152,7 +152,7 @@ def test_the_number_one_and_the_text_one_are_in_flight_together() -> None:
     ],
 )
 def test_a_cancellation_that_names_no_living_call_is_silence(params: str) -> None:
-    connection, slow = opened(), []
+    connection, slow = opened(), list[Call]()
     run(connection, request(1, "slow"), slow)
     line = f'{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}\n'
     assert list(connection.receive(line.encode())) in (
@@ -163,7 +163,7 @@ def test_a_cancellation_that_names_no_living_call_is_silence(params: str) -> Non
 
 
 def test_after_a_cancellation_nothing_is_sent_for_that_id() -> None:
-    connection, slow = opened(), []
+    connection, slow = opened(), list[Call]()
     run(connection, request(1, "slow"), slow)
     run(
         connection,
@@ -206,7 +206,7 @@ def test_answers_of_the_peer_and_unknown_notifications_are_events() -> None:
 
 
 def test_a_refused_call_is_answered_under_its_id() -> None:
-    connection, slow = opened(), []
+    connection, slow = opened(), list[Call]()
     run(connection, request("x", "slow") + batch(request(2, "slow")), slow)
     frame = msgspec.json.decode(connection.refuse(slow[0], error_object(Fault.INTERNAL_ERROR)))
     assert (frame["id"], frame["error"]["code"]) == ("x", -32603)

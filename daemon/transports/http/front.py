@@ -13,6 +13,7 @@ import structlog
 
 from daemon.authority import Principal
 from daemon.dispatcher import contained
+from daemon.failures import describe
 from daemon.transports.http.access import Access
 from daemon.transports.http.guard import Guard, preflight
 from daemon.transports.http.messages import (
@@ -113,7 +114,7 @@ class Front:
     async def _crashed(self, failure: Exception, send: Send, access: Access) -> None:
         """The caller hears of an id that finds the traceback in the log, and no more."""
         error_id = secrets.token_hex(6)
-        log.error("http.crashed", error_id=error_id, route=access.route, exc_info=failure)
+        log.error("http.crashed", error_id=error_id, route=access.route, **describe(failure))
         if not access.status:
             body = error_body("internal", f"Internal error: error id {error_id}")
             await reply(send, 500, body, [CLOSE])
