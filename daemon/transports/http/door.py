@@ -14,10 +14,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from daemon.transports.http.messages import CODES, error_body
+from daemon.transports.http.messages import CODES, Pace, error_body
 
-HEAD_SECONDS: Final = 5.0
-IDLE_SECONDS: Final = 75
 MOST_HEADERS: Final = 100
 MOST_HEAD_BYTES: Final = 16 * 1024
 
@@ -33,8 +31,9 @@ _REASONS: Final = {
 class Doorway(ServerState):
     """What all connections share."""
 
-    def __init__(self, connections: int) -> None:
+    def __init__(self, connections: int, pace: Pace) -> None:
         super().__init__()
+        self.pace = pace
         self.most_connections = connections
         self.refused = 0
         self._dated = 0.0
@@ -120,7 +119,7 @@ class Door(HttpToolsProtocol):
     # -----------------------------------------------------------------------------------------
 
     def _start_clock(self) -> None:
-        self._deadline = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+        self._deadline = self.loop.call_later(self._doorway.pace.head, self._too_slow)
 
     def _stop_clock(self) -> None:
         if self._deadline is not None:
@@ -128,7 +127,7 @@ class Door(HttpToolsProtocol):
             self._deadline = None
 
     def _too_slow(self) -> None:
-        self._turn_away(408, f"the head of a request must arrive in {HEAD_SECONDS:g} s")
+        self._turn_away(408, f"the head of a request must arrive in {self._doorway.pace.head:g} s")
 
     def _turn_away(self, status: int, message: str) -> None:
         if self._is_shut:

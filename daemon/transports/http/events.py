@@ -16,9 +16,6 @@ import anyio
 
 from daemon.transports.http.messages import PLAIN, RawHeaders, Send
 
-#: A call that has said nothing for this long is answered as a stream, which can be kept alive.
-COMMIT_SECONDS: Final = 2.0
-KEEP_ALIVE_SECONDS: Final = 15.0
 #: When a client whose stream we closed should come back.
 RETRY_MS: Final = 500
 
@@ -169,13 +166,13 @@ def priming_event(label: str, number: int) -> bytes:
 
 
 async def write_stream(
-    stream: Stream, send: Send, headers: RawHeaders, *, turn: int, primes: bool
+    stream: Stream, send: Send, *, turn: int, keep_alive: float, headers: RawHeaders
 ) -> None:
     """Send the response as an event stream until it is done, detached or taken over."""
     await send(
         {"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *headers]}
     )
-    head = priming_event(stream.label, stream.position) if primes else b":\n\n"
+    head = priming_event(stream.label, stream.position) if stream.priming else b":\n\n"
     await send({"type": "http.response.body", "body": head, "more_body": True})
     while stream.is_mine(turn):
         fresh = stream.take()
@@ -185,7 +182,7 @@ async def write_stream(
             continue
         if stream.is_done or stream.is_detached:
             break
-        if not await stream.wait(KEEP_ALIVE_SECONDS):
+        if not await stream.wait(keep_alive):
             await send({"type": "http.response.body", "body": b":\n\n", "more_body": True})
     stream.is_detached = False
     await send({"type": "http.response.body", "body": b""})

@@ -9,14 +9,25 @@ from typing import Any, Final
 
 import anyio
 import msgspec
+from msgspec import Struct
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
 
-#: How long a body may take to arrive.
-BODY_SECONDS: Final = 30.0
+
+class Pace(Struct, frozen=True, kw_only=True):
+    """How long we wait for what, in seconds."""
+
+    #: For the head of a request, for its body, and between requests.
+    head: float = 5.0
+    body: float = 30.0
+    idle: float = 75.0
+    #: A call that has said nothing for this long is answered as a stream, which can be kept alive.
+    commit: float = 2.0
+    keep_alive: float = 15.0
+
 
 JSON: Final = (b"content-type", b"application/json")
 #: Said with every answer: it is for this caller only, and nothing else than its type says.
@@ -120,29 +131,27 @@ def require_json(headers: dict[str, list[str]]) -> None:
         raise Refusal(415, "the body must not be compressed", headers=[CLOSE])
 
 
-async def read_body(headers: dict[str, list[str]], receive: Receive, limit: int) -> bytes:
+async def read_body(
+    headers: dict[str, list[str]], receive: Receive, limit: int, seconds: float
+) -> bytes:
     """The body, within size and time; `Refusal` past them, `Gone` when the client left."""
     announced = only(headers, "content-length")
     if announced is not None and announced.isdigit() and int(announced) > limit:
         raise _too_large(limit)
-    message = await _next(receive)
-    body: bytes = message["body"]
-    if message["more_body"]:
-        pieces = [body]
-        size = len(body)
-        try:
-            with anyio.fail_after(BODY_SECONDS):
-                while message["more_body"]:
+    try:
+        with anyio.fail_after(seconds):
+            message = await _next(receive)
+            body: bytes = message["body"]
+            if message["more_body"]:
+                pieces = [body]
+                size = len(body)
+                while message["more_body"] and size <= limit:
                     message = await _next(receive)
                     pieces.append(message["body"])
                     size += len(pieces[-1])
-                    if size > limit:
-                        raise _too_large(limit)
-        except TimeoutError:
-            raise Refusal(
-                408, f"the body did not arrive in {BODY_SECONDS:g} s", headers=[CLOSE]
-            ) from None
-        body = b"".join(pieces)
+                body = b"".join(pieces)
+    except TimeoutError:
+        raise Refusal(408, f"the body did not arrive in {seconds:g} s", headers=[CLOSE]) from None
     if len(body) > limit:
         raise _too_large(limit)
     return body

@@ -24,6 +24,7 @@ from daemon.transports.http.access import Access
 from daemon.transports.http.front import Route
 from daemon.transports.http.messages import (
     CODES,
+    Pace,
     Receive,
     Refusal,
     Scope,
@@ -101,8 +102,9 @@ class RestContext:
 class Rest:
     """The endpoints under /tools, and the document that describes them."""
 
-    def __init__(self, hub: "Hub", sessions: HttpSessions) -> None:
+    def __init__(self, hub: "Hub", sessions: HttpSessions, pace: Pace) -> None:
         self._hub = hub
+        self._pace = pace
         self._sessions = sessions
         self._surface = hub.surface_for("")
 
@@ -150,7 +152,9 @@ class Rest:
         if scope["method"] == "POST":
             headers = headers_of(scope)
             require_json(headers)
-            arguments = await read_body(headers, receive, self._hub.settings.frame_bytes)
+            arguments = await read_body(
+                headers, receive, self._hub.settings.frame_bytes, self._pace.body
+            )
             access.took = len(arguments)
             _require_object(arguments)
         visitor = self._sessions.visitor(principal, "")

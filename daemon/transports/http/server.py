@@ -12,9 +12,10 @@ from uvicorn.config import Config
 from daemon.config import Settings
 from daemon.dialects import DIALECTS
 from daemon.exits import CANNOT_CREATE, CONFIG, Exit
-from daemon.transports.http.door import IDLE_SECONDS, Door, Doorway
+from daemon.transports.http.door import Door, Doorway
 from daemon.transports.http.front import Front, Route
 from daemon.transports.http.guard import Guard
+from daemon.transports.http.messages import Pace
 from daemon.transports.http.operate import Operate
 from daemon.transports.http.rest import Rest
 from daemon.transports.http.sessions import HttpSessions
@@ -76,11 +77,12 @@ def parse_bind(bind: str) -> tuple[str, int]:
 class HttpServer:
     """HTTP of one daemon."""
 
-    def __init__(self, hub: "Hub", bound: Bound) -> None:
+    def __init__(self, hub: "Hub", bound: Bound, pace: Pace | None = None) -> None:
         self._hub = hub
+        self._pace = pace or Pace()
         self._bound = bound
         self._sessions = HttpSessions(hub)
-        self._doorway = Doorway(hub.settings.connections)
+        self._doorway = Doorway(hub.settings.connections, self._pace)
         self._guard = Guard(
             host=bound.host,
             port=bound.port,
@@ -102,7 +104,7 @@ class HttpServer:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            timeout_keep_alive=IDLE_SECONDS,
+            timeout_keep_alive=int(self._pace.idle),
         )
         config.load()
         self._bound.listener.setblocking(False)
@@ -115,7 +117,7 @@ class HttpServer:
     def _front(self) -> Front:
         hub = self._hub
         operate = Operate(hub, self._sessions)
-        rest = Rest(hub, self._sessions)
+        rest = Rest(hub, self._sessions, self._pace)
         routes = {
             "/health": Route("/health", operate.health, ("GET",), is_open=True),
             "/health/live": Route("/health/live", operate.live, ("GET",), is_open=True),
@@ -130,13 +132,15 @@ class HttpServer:
     def _mcp(self) -> dict[str, Route]:
         """Every dialect at /mcp, one at /mcp/<dialect>; the bare origin is /mcp too (seed 004)."""
         verbs = ("GET", "POST", "DELETE")
-        everything = Streamable(self._hub, self._sessions, self._hub.surface_for(""), "")
+        everything = self._endpoint("")
         found = {path: Route("/mcp", everything, verbs) for path in ("/mcp", "/mcp/", "/")}
         for name in DIALECTS:
-            surface = self._hub.surface_for(name)
-            endpoint = Streamable(self._hub, self._sessions, surface, name)
-            found[f"/mcp/{name}"] = Route(f"/mcp/{name}", endpoint, verbs)
+            found[f"/mcp/{name}"] = Route(f"/mcp/{name}", self._endpoint(name), verbs)
         return found
+
+    def _endpoint(self, dialects: str) -> Streamable:
+        surface = self._hub.surface_for(dialects)
+        return Streamable(self._hub, self._sessions, surface, dialects=dialects, pace=self._pace)
 
     def refuse_new(self) -> None:
         """No further connections; subscriptions and standalone streams end."""

@@ -22,10 +22,11 @@ from daemon.dispatcher import Outcome
 from daemon.failures import Overloaded, error_for
 from daemon.surface import Surface
 from daemon.transports.http.access import Access
-from daemon.transports.http.events import COMMIT_SECONDS, Stream, write_stream
+from daemon.transports.http.events import Stream, write_stream
 from daemon.transports.http.exchange import Exchange
 from daemon.transports.http.messages import (
     CLOSE,
+    Pace,
     RawHeaders,
     Receive,
     Refusal,
@@ -70,8 +71,17 @@ _HANDLER_STATUS: Final = {
 class Streamable:
     """The MCP endpoint of one surface."""
 
-    def __init__(self, hub: "Hub", sessions: HttpSessions, surface: Surface, dialects: str) -> None:
+    def __init__(
+        self,
+        hub: "Hub",
+        sessions: HttpSessions,
+        surface: Surface,
+        *,
+        dialects: str,
+        pace: Pace,
+    ) -> None:
         self._hub = hub
+        self._pace = pace
         self._sessions = sessions
         self._surface = surface
         self._dialects = dialects
@@ -106,7 +116,7 @@ class Streamable:
             raise Refusal(
                 406, "Accept must list application/json and text/event-stream", headers=[CLOSE]
             )
-        body = await read_body(headers, receive, self._hub.settings.frame_bytes)
+        body = await read_body(headers, receive, self._hub.settings.frame_bytes, self._pace.body)
         access.took = len(body)
         if jsonrpc.is_array(body):
             await self._in_session(headers, body, None, receive, send, principal, access)
@@ -173,7 +183,7 @@ class Streamable:
         async with anyio.create_task_group() as group:
             group.start_soon(_cancel_when_gone, receive, group.cancel_scope)
             group.start_soon(self._finish, call, outcome, exchange)
-            await self._deliver(stream, send, [], access)
+            await self._deliver(stream, send, access)
             group.cancel_scope.cancel()
 
     async def _open(
@@ -239,8 +249,8 @@ class Streamable:
             await reply(send, 200 if message is None and status != 400 else status, answer, extra)
         elif waiting:
             async with anyio.create_task_group() as group:
-                group.start_soon(_nudge_when_gone, receive, group.cancel_scope)
-                await self._deliver(stream, send, [], access, session)
+                group.start_soon(_cancel_when_gone, receive, group.cancel_scope)
+                await self._deliver(stream, send, access, session)
                 group.cancel_scope.cancel()
         else:
             await reply(send, 202)
@@ -337,30 +347,32 @@ class Streamable:
         self,
         stream: Stream,
         send: Send,
-        headers: RawHeaders,
         access: Access,
         session: HttpSession | None = None,
     ) -> None:
         """The answer as JSON if it comes soon and alone, else everything as an event stream."""
         turn = stream.claim()
         try:
-            with anyio.move_on_after(COMMIT_SECONDS):
+            with anyio.move_on_after(self._pace.commit):
                 while not (stream.is_done or stream.is_talkative or stream.is_detached):
-                    await stream.wait(COMMIT_SECONDS)
+                    await stream.wait(self._pace.commit)
             if stream.is_done and not stream.is_talkative and not stream.is_detached:
                 frames = stream.take()
                 status, extra = stream.status
                 body = frames[0][1] if frames else b""
-                await reply(send, status if body else 202, body, [*headers, *extra])
+                await reply(send, status if body else 202, body, extra)
                 return
             access.is_stream = True
             if session is not None:
                 session.keep(stream)
-            await write_stream(stream, send, headers, turn=turn, primes=stream.priming)
+            await self._stream(stream, send, turn)
         finally:
             stream.release(turn)
             if session is not None:
                 session.forget_streams()
+
+    async def _stream(self, stream: Stream, send: Send, turn: int) -> None:
+        await write_stream(stream, send, turn=turn, keep_alive=self._pace.keep_alive, headers=[])
 
     # --- GET and DELETE ----------------------------------------------------------------------
 
@@ -395,8 +407,8 @@ class Streamable:
         turn = stream.claim()
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(_nudge_when_gone, receive, group.cancel_scope)
-                await write_stream(stream, send, [], turn=turn, primes=stream.priming)
+                group.start_soon(_cancel_when_gone, receive, group.cancel_scope)
+                await self._stream(stream, send, turn)
                 group.cancel_scope.cancel()
         finally:
             stream.release(turn)
@@ -482,11 +494,10 @@ def _status(outcome: Outcome) -> tuple[int, RawHeaders]:
 
 
 async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
-    """2026-07-28: a closed response is a cancelled request (D17)."""
+    """A closed response ends what waits for it: in 2026-07-28 that is the call itself (D17).
+
+    In a legacy session it is only the response; the call goes on elsewhere.
+    """
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
-
-
-#: In a legacy session only the response ends with its connection; the call goes on elsewhere.
-_nudge_when_gone = _cancel_when_gone
