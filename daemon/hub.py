@@ -92,6 +92,7 @@ class Hub:
     def begin(self) -> None:
         """A call started that somebody waits for."""
         self.in_flight += 1
+        self._changed()
 
     def finish(self) -> None:
         """A call ended, in whatever way."""

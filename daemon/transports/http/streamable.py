@@ -228,7 +228,10 @@ class Streamable:
         """A legacy message, or an array of them (`message` None)."""
         self._check_version(headers)
         if SESSION not in headers:
-            await self._without_session(headers, message, send)
+            if message is None:
+                await self._refused(send, next(self._fresh().frame(body)), 400)
+            else:
+                await self._without_session(headers, message, send)
             return
         session = await self._session(headers, principal, access)
         stream = session.stream()
@@ -258,7 +261,7 @@ class Streamable:
     async def _without_session(
         self,
         headers: dict[str, list[str]],
-        message: Request | Notification | Response | None,
+        message: Request | Notification | Response,
         send: Send,
     ) -> None:
         missing = "Mcp-Session-Id is missing: send initialize first, or speak 2026-07-28"

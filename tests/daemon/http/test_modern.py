@@ -262,7 +262,12 @@ async def test_blanks_around_header_values_are_no_part_of_them(web: Web) -> None
     body = json.dumps(message).encode()
     lines = [f"{name}: \t {value} \t" for name, value in headers.items()]
     head = "\r\n".join(
-        ["POST /mcp HTTP/1.1", f"Host: 127.0.0.1:{web.port}", "Content-Type: application/json"]
-        + [f"Content-Length: {len(body)}", *lines]
+        [
+            "POST /mcp HTTP/1.1",
+            f"Host: 127.0.0.1:{web.port}",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+            *lines,
+        ]
     )
     assert (await web.raw(head.encode() + b"\r\n\r\n" + body)).startswith(b"HTTP/1.1 200")
