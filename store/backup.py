@@ -85,14 +85,17 @@ def prune(directory: Path, keep: int) -> int:
     return len(old)
 
 
-def put_in_place(source: Path, database: Path, *, claimed: Callable[[Connection], None]) -> None:
+def put_in_place(
+    source: Path, database: Path, *, claimed: Callable[[Connection], None], keep_log: bool
+) -> None:
     """Exchange a closed bank's database for a verified copy of `source`, in one rename.
 
     `claimed` looks at the copy before it goes live. The bank's log must be gone: the log of the
-    old database beside the new one would be applied to it.
+    old database beside the new one would be applied to it. With `keep_log` a log that is not empty
+    (somebody still has the old database open) is an error; without, the old one is a loss already.
     """
     log = database.with_name(database.name + "-wal")
-    if log.exists() and log.stat().st_size:
+    if keep_log and log.exists() and log.stat().st_size:
         raise StorageDamaged("the bank could not be closed cleanly, so nothing was restored")
     incoming = database.with_name(database.name + ".incoming")
     incoming.unlink(missing_ok=True)

@@ -10,21 +10,26 @@ holding the registry's lock.
 
 import secrets
 import shutil
+import threading
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import anyio
 
 from store.catalogue import Catalogue
 from store.database import Connection, Database, file_error
+from store.erase import finish
 from store.errors import (
     BankExists,
     BankNotFound,
+    EraseIncomplete,
     InvalidInput,
+    StorageBusy,
     StorageClosed,
+    StorageError,
     StorageForeign,
     TooManyBanks,
 )
@@ -51,7 +56,7 @@ class OpenBank:
         self.used_at = 0.0
         self.unpinned = anyio.Event()
         self.degraded: set[str] = set()
-        self.closing: list[Callable[[], Any]] = []
+        self.files = threading.Lock()  # held while files beside the database come or go
 
     @property
     def name(self) -> str:
@@ -68,7 +73,9 @@ class Banks:
         self._lock = anyio.Lock()
         self._by_name: dict[str, Bank] = {}
         self._open: dict[str, OpenBank] = {}
+        self._barred: set[str] = set()
         self._closed = False
+        self.before_closing: Callable[[OpenBank], Awaitable[None]] | None = None
 
     async def load(self) -> None:
         """Read the catalogue, and finish deleting what was being deleted when we last ended."""
@@ -166,9 +173,7 @@ class Banks:
             opened = self._open.pop(bank.id, None)
         with anyio.CancelScope(shield=True):
             if opened is not None:
-                while opened.pins:
-                    await opened.unpinned.wait()
-                await self._close_bank(opened)
+                await self._retire(opened)
             await self._remove_files(bank.id)
 
     # --- open banks -----------------------------------------------------------------------
@@ -196,15 +201,25 @@ class Banks:
     def directory(self, bank: Bank) -> Path:
         return self._directory / bank.id
 
-    async def put_away(self, bank: Bank) -> None:
-        """Close a bank when its users are done, so that its files can be exchanged."""
-        with anyio.CancelScope(shield=True):
-            async with self._lock:
-                opened = self._open.pop(bank.id, None)
-            if opened is not None:
-                while opened.pins:
-                    await opened.unpinned.wait()
-                await self._close_bank(opened)
+    def backups(self, bank: Bank) -> Path:
+        return self._catalogue.directory / "backups" / bank.id
+
+    @asynccontextmanager
+    async def exclusively(self, name: str) -> AsyncGenerator[Path]:
+        """The directory of a bank that is closed and stays so while the block lasts."""
+        async with self._lock:
+            bank = self.get(name)
+            if bank.id in self._barred:
+                raise StorageBusy("the bank is being restored")
+            self._barred.add(bank.id)
+            opened = self._open.pop(bank.id, None)
+        try:
+            with anyio.CancelScope(shield=True):
+                if opened is not None:
+                    await self._retire(opened)
+            yield self.directory(bank)
+        finally:
+            self._barred.discard(bank.id)
 
     async def close(self) -> None:
         """Close every open bank; what was accepted is finished first."""
@@ -214,9 +229,43 @@ class Banks:
                 opened = list(self._open.values())
                 self._open.clear()
             for bank in opened:
-                while bank.pins:
-                    await bank.unpinned.wait()
-                await self._close_bank(bank)
+                await self._retire(bank)
+
+    # --- erasing, as the catalogue remembers it ---------------------------------------------
+
+    async def note_erasing(self, bank: Bank) -> None:
+        """Before an erase: if it is cut short, the next start knows where to go on."""
+
+        def insert(connection: Connection) -> None:
+            connection.execute(
+                "INSERT OR IGNORE INTO banks_erasing VALUES (?, ?)",
+                (bank.id, self._catalogue.now()),
+            )
+
+        await self._catalogue.database.write(insert)
+
+    async def note_erased(self, bank: Bank) -> None:
+        def delete(connection: Connection) -> None:
+            connection.execute("DELETE FROM banks_erasing WHERE id = ?", (bank.id,))
+
+        await self._catalogue.database.write(delete)
+
+    async def finish_erasing(self) -> None:
+        """Open every bank in which an erase was cut short: opening finishes it."""
+
+        def select(connection: Connection) -> list[str]:
+            return [id for (id,) in connection.execute("SELECT id FROM banks_erasing")]
+
+        for id in await self._catalogue.database.read(select):
+            for bank in [bank for bank in self.all() if bank.id == id]:
+                try:
+                    async with self.use(bank.name) as opened:
+                        if not opened.degraded:
+                            await self.note_erased(bank)
+                except StorageError:
+                    continue  # this bank's fault is told to whoever uses it; the others must open
+
+    # --- opening and closing --------------------------------------------------------------
 
     async def _open_bank(self, bank: Bank) -> OpenBank:
         async with self._lock:
@@ -224,6 +273,8 @@ class Banks:
                 raise StorageClosed("the engine is closed")
             if self._by_name.get(bank.name) != bank:
                 raise BankNotFound(bank.name)
+            if bank.id in self._barred:
+                raise StorageBusy("the bank is being restored")
             known = self._open.get(bank.id)
             if known is not None:
                 return known
@@ -235,11 +286,18 @@ class Banks:
                 raise file_error(error) from error
             path = directory / DATABASE
 
+            degraded: set[str] = set()
+
             def prepare(connection: Connection) -> None:
                 migrate(connection, "bank", path=path)
                 claim(connection, bank.id)
+                try:
+                    finish(connection, directory, self.backups(bank), self._catalogue.now())
+                except EraseIncomplete:
+                    degraded.add("erase-incomplete")
 
             opened = OpenBank(bank, directory, await Database.open(path, prepare=prepare))
+            opened.degraded |= degraded
             self._open[bank.id] = opened
             return opened
 
@@ -252,10 +310,16 @@ class Banks:
             del self._open[bank.bank.id]
             await self._close_bank(bank)
 
+    async def _retire(self, opened: OpenBank) -> None:
+        """Close a bank that can no longer be reached, after its last user is done."""
+        while opened.pins:
+            await opened.unpinned.wait()
+        await self._close_bank(opened)
+
     async def _close_bank(self, opened: OpenBank) -> None:
         with anyio.CancelScope(shield=True):
-            for close in opened.closing:
-                close()
+            if self.before_closing is not None:
+                await self.before_closing(opened)
             await opened.database.close()
 
     async def _change(self, bank: Bank, *, name: str, **fields: int | None) -> Bank:

@@ -23,7 +23,6 @@ from store.model import (
     Item,
     NewCard,
     NewMemory,
-    Page,
 )
 from store.validate import check_choice, check_labels, check_list, check_text, encode_json
 
@@ -70,12 +69,12 @@ def change(changes: Changes, id: str, now: int, *, status: str | None = None) ->
 
 def page(
     connection: Connection, filters: Filters, *, limit: int, offset: int
-) -> tuple[list[Card], Page]:
-    """Cards, newest first."""
+) -> tuple[list[Card], int]:
+    """Cards, newest first; and how many there are in all."""
     found = listing(
         connection, kinds=("card",), filters=filters, limit=limit, offset=offset, by="arrival"
     )
-    return [card_of(connection, item) for item in found.items], found
+    return [card_of(connection, item) for item in found.items], found.total
 
 
 def history(connection: Connection, id: str) -> list[Card]:

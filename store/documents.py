@@ -14,11 +14,12 @@ from msgspec import Struct
 from store.chunking import Chunk, chunk_ids, chunks
 from store.database import Connection
 from store.errors import NotFound
-from store.items import COLUMNS, RowDamaged, digest_of, is_sound
+from store.items import COLUMNS, LIVE, SELECT, RowDamaged, digest_of, is_sound, item_of
 from store.memories import Changes, Prepared, delete_rows, insert_row, move_row, prepare
 from store.model import (
     DOCUMENT_LIMIT,
     Document,
+    Item,
     NewDocument,
     NewMemory,
     SourceCount,
@@ -138,6 +139,15 @@ def listing(
         (source, limit, offset),
     )
     return [document_of(row) for row in rows]
+
+
+def chunks_of(connection: Connection, document: str) -> list[Item]:
+    """A document's chunks in its order, or `NotFound` when there is no such document."""
+    get(connection, document)
+    rows = connection.execute(
+        f"{SELECT} WHERE items.document = ? AND {LIVE} ORDER BY items.position", (document,)
+    )
+    return [item_of(row) for row in rows]
 
 
 def delete(changes: Changes, ids: Sequence[str]) -> int:

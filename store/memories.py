@@ -360,6 +360,11 @@ def rowids_where(
     return [row[0] for row in connection.execute(f"SELECT id FROM items WHERE {condition}", values)]
 
 
+def forgotten_ids(connection: Connection) -> list[str]:
+    rows = connection.execute("SELECT public_id FROM items WHERE forgotten_at IS NOT NULL")
+    return [id for (id,) in rows]
+
+
 def rowids_of(connection: Connection, ids: Sequence[str]) -> list[int]:
     """The rowids of live items with these ids, or `NotFound` for the first that is not there."""
     return [find(connection, id).rowid for id in dict.fromkeys(ids)]

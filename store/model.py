@@ -423,6 +423,15 @@ class Bank(Struct, frozen=True, kw_only=True):
     quota_bytes: int | None = None
 
 
+class SessionActivity(Struct, frozen=True, kw_only=True):
+    """What a bank holds of one session."""
+
+    id: str
+    items: int
+    first_at: int
+    last_at: int
+
+
 class Stats(Struct, frozen=True, kw_only=True):
     """True numbers about one bank."""
 
@@ -495,6 +504,8 @@ class Exported(Struct, frozen=True, kw_only=True):
 
 
 class Imported(Struct, frozen=True, kw_only=True):
+    """What an import did: records that were new, and those the bank had already."""
+
     bank: str
     created: int
     known: int

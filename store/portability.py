@@ -12,6 +12,7 @@ whole file before it writes a line of it, and may be run again: what is there al
 import os
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -104,6 +105,13 @@ def records_of(path: Path) -> Iterator[Record]:
             if record["type"] == "end":
                 return
             yield record
+
+
+def batches(path: Path, size: int) -> Iterator[list[Record]]:
+    """The records of a verified file, some at a time."""
+    records = records_of(path)
+    while batch := list(islice(records, size)):
+        yield batch
 
 
 def take(changes: Changes, records: Iterable[Record]) -> tuple[int, int]:

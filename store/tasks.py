@@ -19,7 +19,6 @@ from store.model import (
     NewMemory,
     NewRisk,
     NewTask,
-    Page,
     Put,
     Risk,
     Task,
@@ -147,12 +146,12 @@ def change_risk(changes: Changes, id: str, now: int, *, status: str) -> Risk:
 
 def risk_page(
     connection: Connection, filters: Filters, *, limit: int, offset: int
-) -> tuple[list[Risk], Page]:
-    """Risks, newest first."""
+) -> tuple[list[Risk], int]:
+    """Risks, newest first; and how many there are in all."""
     found = listing(
         connection, kinds=("risk",), filters=filters, limit=limit, offset=offset, by="arrival"
     )
-    return [risk_of(item) for item in found.items], found
+    return [risk_of(item) for item in found.items], found.total
 
 
 def task_of(item: Item) -> Task:
