@@ -75,6 +75,11 @@ class Surfaces:
         return found
 
 
+class Opened(NamedTuple):
+    engine: Engine
+    sessions: SessionKeeper
+
+
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncGenerator[Opened]:
     """The engine and the sessions in its catalogue; closed in order, whatever ends the block."""
@@ -97,18 +102,16 @@ async def opened(settings: Settings) -> AsyncGenerator[Opened]:
                 await sessions.flush()
 
 
-class Opened(NamedTuple):
-    engine: Engine
-    sessions: SessionKeeper
-
-
-def _first(failure: Exception) -> Exception:
+def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
     """The store's own failure, out of the task group it was raised in; a crash stays a crash."""
-    while isinstance(failure, ExceptionGroup):
-        failure = failure.exceptions[0]
-    if not isinstance(failure, StoreError):
+    if isinstance(failure, StoreError):
+        return failure
+    inner = failure.subgroup(StoreError)
+    if inner is None:
         raise failure
-    return failure
+    while isinstance(inner, ExceptionGroup):
+        inner = inner.exceptions[0]
+    return inner
 
 
 def _make_hub(settings: Settings, tasks: TaskGroup, store: Opened) -> Hub:

@@ -52,7 +52,9 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--socket", metavar="PATH", help="the unix socket")
     parser.add_argument("--fixtures", action="store_true", default=None, help="serve test fixtures")
     parser.add_argument("--dialects", metavar="A,B", help="tool surfaces to serve; all by default")
-    parser.add_argument("--bank", metavar="NAME", help="the bank for tools that name none; auto: one a repository")
+    parser.add_argument(
+        "--bank", metavar="NAME", help="the bank for tools that name none; auto: one a repository"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
