@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import anyio
 import structlog
@@ -106,12 +106,10 @@ def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
     """The store's own failure, out of the task group it was raised in; a crash stays a crash."""
     if isinstance(failure, StoreError):
         return failure
-    inner: Exception = failure
-    while isinstance(inner, ExceptionGroup):
-        inner = cast("ExceptionGroup[Exception]", inner).exceptions[0]
-    if not isinstance(inner, StoreError):
-        raise failure
-    return inner
+    inner = failure.exceptions[0]
+    if isinstance(inner, StoreError):
+        return inner
+    raise failure
 
 
 def _make_hub(settings: Settings, tasks: TaskGroup, store: Opened) -> Hub:

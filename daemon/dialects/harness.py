@@ -31,16 +31,14 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class SearchArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    query: Annotated[str, Meta(min_length=1, description="Search query")]
+    query: Annotated[str, Meta(min_length=1)]
     mode: Literal["keyword", "semantic", "hybrid"] = "keyword"
-    limit: Annotated[int, Meta(ge=1, description="Max results")] | UnsetType = UNSET
-    source: Annotated[str, Meta(min_length=1, description="Filter by source name")] | UnsetType = (
-        UNSET
-    )
+    limit: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    source: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
 
 
 class GetArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    id: Annotated[str, Meta(min_length=1, description="Document id")]
+    id: Annotated[str, Meta(min_length=1)]
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -215,6 +213,24 @@ def _fail(failure: Exception) -> CallToolResult:
     return error_result(_encoder.encode(body).decode())
 
 
+#: The document's own schema, with the `source` of its table.
+SEARCH_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "description": "Search query"},
+        "mode": {
+            "type": "string",
+            "enum": ["keyword", "semantic", "hybrid"],
+            "default": "keyword",
+        },
+        "limit": {"type": "integer", "minimum": 1},
+        "source": {"type": "string", "description": "Filter by source name"},
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+
+
 def tools(house: House) -> list[ToolSpec]:
     return [
         ToolSpec(
@@ -222,6 +238,7 @@ def tools(house: House) -> list[ToolSpec]:
             title="Search documents",
             description="Search indexed documents by keyword, semantic, or hybrid query",
             arguments=SearchArguments,
+            input_schema=SEARCH_SCHEMA,
             output=Rows,
             run=partial(search, house),
             read_only=True,
