@@ -50,6 +50,23 @@ def connect(home: Home, way: str, revision: str = "2025-11-25", bank: str = "") 
     return Client(way, revision, home, "--bank", bank)
 
 
+Join = Callable[..., Client]
+
+
+@pytest.fixture
+def join(daemon: Home) -> Iterator[Join]:
+    """Connects to the daemon (`way`, `revision`, `bank`) for the length of one test."""
+    made: list[Client] = []
+
+    def one(way: str = "unix", revision: str = "2025-11-25", bank: str = "") -> Client:
+        made.append(connect(daemon, way, revision, bank))
+        return made[-1]
+
+    yield one
+    for client in made:
+        client.close()
+
+
 @pytest.fixture(params=REVISIONS)
 def revision(request: pytest.FixtureRequest) -> Any:
     return request.param

@@ -1,13 +1,13 @@
 """Bad input for every parameter of every tool: said in the dialect's form, and nothing changed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pytest
 
 from tests.contracts.known import NAMES, TOOLS
 from tests.contracts.tables import TYPES, Dialect, Parameter, Tool
-from tests.contracts.wire import RESULT_REFUSALS, Client
+from tests.contracts.wire import RESULT_REFUSALS, REVISIONS, Client
 
 #: One value of each JSON type; a parameter refuses all that are not its own.
 SAMPLES: Final[dict[str, Any]] = {
@@ -20,6 +20,7 @@ SAMPLES: Final[dict[str, Any]] = {
     "null": None,
 }
 MISSING: Final = object()
+LATEST: Final = REVISIONS[-1]
 
 
 def bad_values(parameter: Parameter) -> Iterator[Any]:
@@ -102,7 +103,10 @@ def strings(tool: Tool) -> list[str]:
 
 
 @pytest.mark.parametrize(("dialect", "tool"), TOOLS, ids=NAMES)
-def test_hostile_text_is_only_text(client: Client, dialect: Dialect, tool: Tool) -> None:
+def test_hostile_text_is_only_text(
+    clients: Callable[[str, str], Client], way: str, dialect: Dialect, tool: Tool
+) -> None:
+    client = clients(way, LATEST)
     more = tool.given(client) if tool.given else None
     good = {**tool.arguments, **(more or {})}
 
