@@ -7,7 +7,7 @@ the bridge instead, which says whether asking again is safe. Standard library on
 
 import json
 import re
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, NoReturn, cast
 
 from daemon.version import VERSION
 
@@ -37,8 +37,21 @@ _READS: Final = frozenset(
 REPLAY_ID: Final = "recalld-bridge-replay"
 #: More than a daemon ever has in flight; a bound for what a hostile client makes us remember.
 MOST_WAITING: Final = 10_000
-#: json.loads without the guessing of encodings: the same parser at less than half the cost.
-_scan: Final = json.JSONDecoder().raw_decode
+MAX_DEPTH: Final = 64  # as protocol.jsonrpc has it
+
+
+class Fraction(str):
+    """A number with a fraction or exponent, as it was written."""
+
+    __slots__ = ()
+
+
+def _no_constants(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+#: json.loads without the guessing of encodings, and as strict as the daemon.
+_scan: Final = json.JSONDecoder(parse_float=Fraction, parse_constant=_no_constants).raw_decode
 
 
 class Waiting(NamedTuple):
@@ -61,11 +74,11 @@ class Pending:
     def sent(self, line: bytes) -> None:
         """The client sent this line."""
         try:
-            text = line.decode().strip()
+            text = line.decode().strip(" \t\r")
             message, end = _scan(text)
         except (ValueError, RecursionError):
             return  # the daemon will say what is wrong with it, without an id
-        if end != len(text):
+        if end != len(text) or _is_too_deep(text, message):
             return
         for element in cast("list[Any]", message) if isinstance(message, list) else [message]:
             if isinstance(element, dict):
@@ -94,7 +107,7 @@ class Pending:
             self._notice(method, params, line)
             return
         request_id = message["id"]
-        if isinstance(request_id, bool) or not isinstance(request_id, (int, str, float)):
+        if not _is_id(request_id):
             return
         if method == "initialize" and self.initialize is None:
             self.initialize = message
@@ -111,7 +124,7 @@ class Pending:
             self.initialized = line
         elif method == "notifications/cancelled":
             request_id = params.get("requestId")
-            if isinstance(request_id, (int, str)):
+            if _is_id(request_id):
                 found = self.waiting.get(_canonical(request_id))
                 if found is not None and found.method != "initialize":
                     del self.waiting[found.id]
@@ -153,6 +166,34 @@ def _canonical(request_id: Any) -> str:
     """One spelling an id, as the daemon echoes it when it came in that spelling."""
     if type(request_id) is int:
         return str(request_id)
-    if isinstance(request_id, float) and request_id.is_integer():
-        return str(int(request_id))
+    if type(request_id) is Fraction:
+        return request_id.partition(".")[0]
     return json.dumps(request_id, ensure_ascii=False)
+
+
+def _is_id(value: Any) -> bool:
+    """Whether the daemon will answer under this id (`protocol.jsonrpc.identity` decides there)."""
+    if type(value) is Fraction:
+        whole, _, rest = value.partition(".")
+        return whole.lstrip("-").isdigit() and rest.strip("0") == ""
+    if isinstance(value, str):
+        return "\0" not in value and not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return type(value) is int
+
+
+def _is_too_deep(text: str, message: Any) -> bool:
+    """Whether the daemon refuses a message for its depth, and so cannot tell its id."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    level: list[Any] = [message]
+    for _ in range(MAX_DEPTH):
+        level = [inner for value in level for inner in _inside(value)]
+        if not level:
+            return False
+    return any(isinstance(value, (dict, list)) for value in level)
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(cast("dict[str, Any]", value).values())
+    return cast("list[Any]", value) if isinstance(value, list) else []
