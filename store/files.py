@@ -45,6 +45,15 @@ def replace_file(path: Path, content: bytes) -> None:
     sync_directory(path.parent)
 
 
+def sync_file(path: Path) -> None:
+    """Make what is in a file durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def sync_directory(path: Path) -> None:
     """Make the names in a directory durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
