@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 from daemon.config import Settings, load
@@ -51,7 +52,9 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--socket", metavar="PATH", help="the unix socket")
     parser.add_argument("--fixtures", action="store_true", default=None, help="serve test fixtures")
     parser.add_argument("--dialects", metavar="A,B", help="tool surfaces to serve; all by default")
-    parser.add_argument("--bank", metavar="NAME", help="the bank for tools that name none")
+    parser.add_argument(
+        "--bank", metavar="NAME", help="the bank for tools that name none; auto: one a repository"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -76,6 +79,11 @@ def _run(chosen: argparse.Namespace) -> int:
         if given.get(name) is not None
     }
     settings = load(flags, os.environ)
+    if settings.bank == "auto":
+        from daemon.projects import bank_of
+
+        # A daemon that a bridge started belongs to no project; each bridge names its own.
+        settings.bank = "" if given.get("spawned") else bank_of(Path.cwd())
     if command == "stdio" and not chosen.embedded:
         from daemon.bridge import Bridge
 
