@@ -27,7 +27,6 @@ from daemon.dialects import build, chosen
 from daemon.exits import CANNOT_CREATE, CONFIG, OK, Exit
 from daemon.house import House
 from daemon.hub import Hub
-from daemon.interim import KeywordRanking
 from daemon.locks import owned
 from daemon.peer import DEFAULT_BANK
 from daemon.sessions import SessionKeeper
@@ -39,6 +38,7 @@ from store.catalogue import wall_clock
 from store.embedded import open_engine
 from store.engine import Engine
 from store.errors import InvalidInput, StoreError
+from store.ranking import HybridRanking
 from store.validate import bank_name
 
 DRAIN_SECONDS: Final = 1.2
@@ -86,7 +86,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Opened]:
     async with AsyncExitStack() as stack:
         try:
             engine = await stack.enter_async_context(
-                open_engine(settings.directories.data, ranking=KeywordRanking)
+                open_engine(settings.directories.data, ranking=HybridRanking)
             )
         except (StoreError, ExceptionGroup) as failure:
             raise Exit(CANNOT_CREATE, f"the store cannot be opened: {_first(failure)}") from None
@@ -106,12 +106,10 @@ def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
     """The store's own failure, out of the task group it was raised in; a crash stays a crash."""
     if isinstance(failure, StoreError):
         return failure
-    inner = failure.subgroup(StoreError)
-    if inner is None:
-        raise failure
-    while isinstance(inner, ExceptionGroup):
-        inner = inner.exceptions[0]
-    return inner
+    inner = failure.exceptions[0]
+    if isinstance(inner, StoreError):
+        return inner
+    raise failure
 
 
 def _make_hub(settings: Settings, tasks: TaskGroup, store: Opened) -> Hub:

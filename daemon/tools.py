@@ -22,7 +22,7 @@ from protocol.mcp import (
     error_result,
 )
 from protocol.revisions import Revision
-from protocol.schema import schema_of
+from protocol.schema import result_schema_of, schema_of
 from protocol.shape import shape_tools
 
 Answer = CallToolResult | InputRequired
@@ -123,7 +123,7 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
             title=self.title if self.title is not None else UNSET,
             description=self.description,
             input_schema=self.input_schema or schema_of(self.arguments),
-            output_schema=schema_of(self.output) if self.output is not None else UNSET,
+            output_schema=result_schema_of(self.output) if self.output is not None else UNSET,
             annotations=ToolAnnotations(
                 read_only_hint=self.read_only,
                 destructive_hint=UNSET if self.read_only else self.destructive,

@@ -469,6 +469,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     by_kind: Mapping[str, int]
     by_category: Mapping[str, int]  # of memories; "general" stands for none
     by_source: tuple[SourceCount, ...]
+    by_label: Mapping[str, int]  # items that are not of a document, by their source
     sessions: int
     documents: int
     forgotten: int
