@@ -1,7 +1,5 @@
 """Awareness (seed 002): sessions, tasks, cards, recall in five modes; see README.md here."""
 
-from typing import Any
-
 from daemon.dialects.awareness import arguments as args
 from daemon.dialects.awareness import workflow
 from daemon.dialects.awareness.init import Init
@@ -59,8 +57,9 @@ def tools(house: House) -> list[ToolSpec]:
             description=(
                 "Search memory by meaning and keywords. Not for greetings, general knowledge or "
                 "what the conversation says. scope: timeline=events, knowledge=documents, "
-                "insights=session summaries. recall_mode: hybrid=results+cards+tasks, auto=results, "
-                "more if weak, precise=passages, session=whole sessions, structured=no vectors."
+                "insights=session summaries. recall_mode: hybrid=results+cards+tasks, "
+                "auto=results, more if weak, precise=passages, session=whole sessions, "
+                "structured=no vectors."
             ),
             arguments=args.RecallArguments,
             run=guarded(Recall(house)),
@@ -103,9 +102,9 @@ def tools(house: House) -> list[ToolSpec]:
         ToolSpec(
             name="awareness_record",
             description=(
-                "Write to memory. remember: text. remember_batch: steps [{text}]. backfill: history. "
-                "ingest: content, content_scope. update_task: task_id, status. submit_insights: "
-                "content {knowledge_cards, risks, action_items}."
+                "Write to memory. remember: text. remember_batch: steps [{text}]. "
+                "backfill: history. ingest: content, content_scope. update_task: task_id, status. "
+                "submit_insights: content {knowledge_cards, risks, action_items}."
             ),
             arguments=args.RecordArguments,
             run=guarded(Record(house)),
@@ -124,5 +123,3 @@ def tools(house: House) -> list[ToolSpec]:
             ),
         ),
     ]
-
-

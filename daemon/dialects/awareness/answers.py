@@ -220,9 +220,7 @@ def risk_view(risk: Risk) -> RiskView:
 
 
 def profile_view(profile: AgentProfile, title: str) -> ProfileView:
-    return ProfileView(
-        agent_role=profile.agent_role, title=title, when_to_use=profile.when_to_use
-    )
+    return ProfileView(agent_role=profile.agent_role, title=title, when_to_use=profile.when_to_use)
 
 
 def skill_view(skill: Skill | Card) -> SkillView:

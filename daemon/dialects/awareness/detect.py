@@ -77,7 +77,8 @@ _NOT_OPEN: Final = re.compile(
 )
 _ONGOING: Final = re.compile(
     r"\bin[ -]progress\b|\bwip\b|\bworking on\b|\bwork continues\b|\bongoing\b|\bunderway\b"
-    r"|\bhalf(?:way)?[ -]done\b|\bcontinuing\b|\bstill (?:working|running|debugging|implementing|investigating)\b|\bstarted (?:to|on|\w+ing)\b"
+    r"|\bhalf(?:way)?[ -]done\b|\bcontinuing\b|\bstarted (?:to|on|\w+ing)\b"
+    r"|\bstill (?:working|running|debugging|implementing|investigating)\b"
     r"|\bnot (?:yet )?(?:done|finished|complete)\b",
     re.I,
 )
@@ -90,7 +91,8 @@ _DONE: Final = re.compile(
 )
 _NOT_DONE: Final = re.compile(
     r"\b(?:not|never|nothing|isn't|wasn't|aren't|weren't|hasn't|haven't|won't|can't be|cannot be"
-    rf"|to be|must be|should be|could be|will be|if|once|until)\s+(?:\w+\s+){{0,2}}?{_DONE_WORDS}\b",
+    r"|to be|must be|should be|could be|will be|if|once|until)\s+(?:\w+\s+){0,2}?"
+    rf"{_DONE_WORDS}\b",
     re.I,
 )
 

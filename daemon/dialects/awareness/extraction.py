@@ -30,7 +30,7 @@ _TEXT: Final = """\
 later session; then call awareness_record(action="submit_insights", session_id="{session}",
 content=<JSON>). Nothing durable? Send empty lists, or skip the call.
 JSON: {{"knowledge_cards":[{{"category","title","summary","tags":[],"confidence":0-1,
-"status":"open|in_progress|resolved|noted","evidence":[{{"snippet":"<words quoted from the text>"}}],
+"status":"open|in_progress|resolved|noted","evidence":[{{"snippet":"<words quoted from it>"}}],
 "supersedes":"<id, if it replaces a card below>","methods":[]}}],
 "risks":[{{"title","level":"high|medium|low","detail","mitigation"}}],
 "action_items":[{{"title","priority":"high|medium|low","detail"}}],
@@ -57,7 +57,7 @@ def instruction(ids: Sequence[str], session: str, known: Sequence[Item]) -> str:
     """The instruction for these events; `known` are cards that are close to them, closest first."""
     what = "the event" if len(ids) == 1 else f"the {len(ids)} events"
     shown = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
-    text = _TEXT.format(what=what, ids=shown, session=session)
+    text = _TEXT.format(what=what, ids=shown, session=clip(session, 100))
     room = LIMIT_BYTES - len(text.encode()) - len(_KNOWN.encode()) - len(_END)
     lines: list[str] = []
     for card in known:

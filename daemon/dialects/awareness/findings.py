@@ -198,9 +198,7 @@ def _methods(place: str, value: Any, findings: Findings) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def _evidence(
-    place: str, value: Any, findings: Findings
-) -> tuple[tuple[Evidence, ...], list[str]]:
+def _evidence(place: str, value: Any, findings: Findings) -> tuple[tuple[Evidence, ...], list[str]]:
     """Quotations, and the sources they claim; whether they were said is found out by the store."""
     if value is None:
         return (), []

@@ -107,7 +107,9 @@ class Ingest:
             )
             done = len(ingested)
             if len(documents) > 1:
-                await context.progress(done, len(documents), f"{done} of {len(documents)} documents")
+                await context.progress(
+                    done, len(documents), f"{done} of {len(documents)} documents"
+                )
         unchanged = sum(document.outcome == "unchanged" for document in ingested)
         return Ingested(
             memory_id=hand.bank,
@@ -170,10 +172,13 @@ def _is_addressed(parsed: Any) -> bool:
     """Whether this is content in our own shape, and not a JSON file that somebody wants kept."""
     if isinstance(parsed, list):
         members = cast("list[Any]", parsed)
-        return bool(members) and all(isinstance(entry, str) or _has_text(entry) for entry in members)
-    return _has_text(parsed) or (
-        isinstance(parsed, dict) and any(isinstance(parsed.get(key), list) for key in _LISTS)
-    )
+        return bool(members) and all(
+            isinstance(entry, str) or _has_text(entry) for entry in members
+        )
+    if not isinstance(parsed, dict):
+        return False
+    inner = cast("dict[str, Any]", parsed)
+    return _has_text(inner) or any(isinstance(inner.get(key), list) for key in _LISTS)
 
 
 def _has_text(entry: Any) -> bool:

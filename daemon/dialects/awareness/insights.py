@@ -9,9 +9,9 @@ an older card (which stays readable as superseded) and what the evidence is wort
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from daemon.dialects.awareness import memory, writing
+from daemon.dialects.awareness import writing
 from daemon.dialects.awareness.arguments import RecordArguments, from_text
 from daemon.dialects.awareness.findings import (
     Correction,
@@ -121,7 +121,8 @@ class SubmitInsights:
         done: list[str] = []
         events: list[NewMemory] = []
         for place, entry in _entries(sent, "completed_tasks", findings):
-            id = entry.get("task_id") if isinstance(entry, dict) else entry
+            named = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {"task_id": entry}
+            id = named.get("task_id")
             if not isinstance(id, str) or not id:
                 findings.reject(place, "task_id: must be a text")
                 continue
@@ -133,7 +134,7 @@ class SubmitInsights:
                 findings.reject(place, f"no task with id '{id}' in this memory")
                 continue
             done.append(id)
-            reason = entry.get("reason") if isinstance(entry, dict) else None
+            reason = named.get("reason")
             if isinstance(reason, str) and reason.strip():
                 events.append(
                     _event(hand, f"Task completed: {item.title}. {reason}", "task_update", task=id)
@@ -147,13 +148,13 @@ class SubmitInsights:
         checked: list[tuple[str, NewCard]] = []
         taken: set[str] = set()
         for place, card in cards:
-            if card.supersedes is not None:
-                reason = await self._unfit(bank, card.supersedes, taken)
+            old = card.supersedes
+            if old is not None:
+                reason = await self._unfit(bank, old, taken)
                 if reason:
                     findings.correct(f"{place}.supersedes", f"{reason}; kept as a card of its own")
                     card = msgspec.structs.replace(card, supersedes=None)
-                else:
-                    taken.add(card.supersedes)
+                taken.add(old)
             checked.append((place, card))
         return checked
 
@@ -168,7 +169,7 @@ class SubmitInsights:
 def _object(arguments: RecordArguments) -> dict[str, Any]:
     """The insights, wherever they were put: `content` (or `insights`), as an object or as text."""
     sent = arguments.content
-    if isinstance(arguments.insights, (dict, list, str)):
+    if arguments.insights is not UNSET and arguments.insights is not None:
         if sent is not None:
             raise Refused("insights: send the insights once, in content")
         sent = arguments.insights
@@ -276,7 +277,9 @@ def _submitted(
             for (place, _), put in zip(risks, kept.risks, strict=True)
         ],
         action_items=[
-            Kept(index=_index(place), id=put.id, outcome="duplicate" if put.duplicate else "created")
+            Kept(
+                index=_index(place), id=put.id, outcome="duplicate" if put.duplicate else "created"
+            )
             for (place, _), put in zip(tasks, kept.tasks, strict=True)
         ],
         skipped=findings.rejected,

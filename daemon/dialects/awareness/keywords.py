@@ -15,7 +15,9 @@ _SHAPES: Final = (
     re.compile(r"\b[A-Z][A-Z0-9]{1,}(?:[_-][A-Z0-9]+)*\b"),  # JWT, HTTP2, MAX_SIZE
     re.compile(r"\b(?:[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)\b"),  # camelCase, PascalCase
     re.compile(r"\b\w+(?:_\w+)+\b|\b[A-Za-z]\w*(?:-\w+)+\b"),  # snake_case, kebab-case
-    re.compile(r"(?<!\w)[#@][\w-]+|\bv?\d+(?:[.:-]\d+)*\b|\b[A-Za-z]+\d\w*\b"),  # tags, v1.2, OAuth2
+    re.compile(
+        r"(?<!\w)[#@][\w-]+|\bv?\d+(?:[.:-]\d+)*\b|\b[A-Za-z]+\d\w*\b"
+    ),  # tags, v1.2, OAuth2
 )
 _WORD: Final = re.compile(r"[^\W\d_]{4,}")
 

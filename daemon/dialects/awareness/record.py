@@ -5,7 +5,7 @@ there already is counted as a duplicate.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import UNSET, Struct, UnsetType, field
 
@@ -125,9 +125,8 @@ class Record:
         action = chosen("action", arguments.action, ACTIONS)
         for name, actions in _PAYLOADS.items():
             if action not in actions and getattr(arguments, name) not in ("", None, UNSET):
-                raise Refused(
-                    f"{name}: is not used by action='{action}'; it belongs to {' or '.join(actions)}"
-                )
+                users = " or ".join(actions)
+                raise Refused(f"{name}: is not used by action='{action}', but by {users}")
         chosen("content_scope", arguments.content_scope, CONTENT_SCOPES)
         return await self._actions[action](arguments, context)
 
@@ -164,11 +163,12 @@ class Record:
     async def _remember_batch(
         self, arguments: RecordArguments, context: Context
     ) -> RememberedBatch:
-        steps = from_text(arguments.steps)
-        if steps is None or steps == "":
+        given = from_text(arguments.steps)
+        if given is None or given == "":
             raise Refused("steps is required")
-        if not isinstance(steps, list):
+        if not isinstance(given, list):
             raise Refused("steps: must be an array of texts or {text} objects")
+        steps = cast("list[Any]", given)
         if len(steps) > MOST_EVENTS:
             raise Refused(f"steps: must not have more than {MOST_EVENTS} entries")
         sent = sort_out(steps)

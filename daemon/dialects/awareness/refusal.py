@@ -15,7 +15,12 @@ Tool = Callable[[A, Context], Awaitable[Any]]
 
 _encode: Final = msgspec.json.Encoder().encode
 #: The engine's names for what callers of this dialect know by other names.
-_FIELDS: Final = {"bank": "memory_id", "user": "user_id", "role": "agent_role", "session": "session_id"}
+_FIELDS: Final = {
+    "bank": "memory_id",
+    "user": "user_id",
+    "role": "agent_role",
+    "session": "session_id",
+}
 
 
 class Refused(Exception):

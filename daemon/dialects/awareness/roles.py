@@ -59,8 +59,8 @@ BUILT_IN: Final = (
             "Leave nothing half done without saying so.",
         ),
         workflow=(
-            "Recall decisions and pitfalls of the area. Read the code you will change. Implement in "
-            "small steps with tests. Record each change with its reason and files."
+            "Recall decisions and pitfalls of the area. Read the code you will change. Implement "
+            "in small steps with tests. Record each change with its reason and files."
         ),
         communication_style="What changed, why, how it was checked, what is left.",
         success_metrics="Tests pass, the task's criteria hold, the change is recorded.",
@@ -139,8 +139,8 @@ BUILT_IN: Final = (
             "Report failures with how to repeat them.",
         ),
         workflow=(
-            "Recall earlier failures of the area. List the behaviours promised. Write tests for the "
-            "edges first. Run them, record results and how to repeat them."
+            "Recall earlier failures of the area. List the behaviours promised. Write tests for "
+            "the edges first. Run them, record results and how to repeat them."
         ),
         communication_style="A table: behaviour, test, result.",
         success_metrics="Each promise has a test that would notice its breaking.",

@@ -54,9 +54,7 @@ async def recent_days(house: House, bank: str, days: int, filters: Filters) -> l
     """The days of the last `days` on which something happened, latest first, and what it was."""
     today = house.now() // DAY_MS * DAY_MS
     since = msgspec.structs.replace(filters, since=today - (days - 1) * DAY_MS)
-    found = await house.engine.days(
-        bank, filters=since, each=12 if days <= 14 else 6, limit=days
-    )
+    found = await house.engine.days(bank, filters=since, each=12 if days <= 14 else 6, limit=days)
     return [
         DayView(date=day.date, narrative=telling.tell(day.items), count=day.count) for day in found
     ]

@@ -44,9 +44,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     members: list[Member]
 
 
-async def whole_sessions(
-    house: House, bank: str, found: Found, filters: Filters
-) -> list[Result]:
+async def whole_sessions(house: House, bank: str, found: Found, filters: Filters) -> list[Result]:
     """Each answer as the history of the session it is from, oldest event first.
 
     At most five sessions, best first. An answer that is no event of a history stands before it,
@@ -64,9 +62,7 @@ async def whole_sessions(
     return results
 
 
-async def _history(
-    house: House, bank: str, session: str, hit: Hit, filters: Filters
-) -> Result:
+async def _history(house: House, bank: str, session: str, hit: Hit, filters: Filters) -> Result:
     page = await house.engine.timeline(
         bank,
         filters=Filters(session=session, user=filters.user, role=filters.role),
@@ -97,9 +93,9 @@ def _line(item: Item) -> str:
 async def levels(house: House, bank: str, found: Found, filters: Filters) -> Levels:
     """Summaries of the sessions and days that the answers are from, in the answers' order."""
     sessions = list(dict.fromkeys(hit.item.session for hit in found.hits if hit.item.session))
-    views: list[SessionView] = []
-    for session in sessions[:LEVEL_SESSIONS]:
-        views.append(await _session_level(house, bank, session, filters))
+    views = [
+        await _session_level(house, bank, session, filters) for session in sessions[:LEVEL_SESSIONS]
+    ]
     starts = dict.fromkeys(
         hit.item.occurred_at // state.DAY_MS * state.DAY_MS for hit in found.hits
     )
@@ -115,9 +111,7 @@ async def levels(house: House, bank: str, found: Found, filters: Filters) -> Lev
     return Levels(sessions=views, days=days)
 
 
-async def _session_level(
-    house: House, bank: str, session: str, filters: Filters
-) -> SessionView:
+async def _session_level(house: House, bank: str, session: str, filters: Filters) -> SessionView:
     """The summary that was kept of a session, or one that is made now."""
     here = Filters(session=session, user=filters.user, role=filters.role)
     kept = await house.engine.recent(
