@@ -1,5 +1,7 @@
 """Awareness (seed 002): sessions, tasks, cards, recall in five modes; see README.md here."""
 
+from msgspec import Struct
+
 from daemon.dialects.awareness import arguments as args
 from daemon.dialects.awareness import workflow
 from daemon.dialects.awareness.init import Init
@@ -12,6 +14,10 @@ from daemon.house import House
 from daemon.tools import ToolSpec
 
 
+class Answered(Struct, frozen=True):
+    """Every answer is an object. Saying which would cost each client more than it is worth."""
+
+
 def tools(house: House) -> list[ToolSpec]:
     return [
         ToolSpec(
@@ -20,6 +26,7 @@ def tools(house: House) -> list[ToolSpec]:
             run=workflow.answer,
             read_only=True,
             refuse=refusal,
+            output=Answered,
         ),
         ToolSpec(
             name="awareness_init",
@@ -30,6 +37,7 @@ def tools(house: House) -> list[ToolSpec]:
             arguments=args.InitArguments,
             run=guarded(Init(house)),
             refuse=refusal,
+            output=Answered,
             input_schema=args.schema(
                 args.InitArguments,
                 notes={
@@ -46,6 +54,7 @@ def tools(house: House) -> list[ToolSpec]:
             run=guarded(GetAgentPrompt(house)),
             read_only=True,
             refuse=refusal,
+            output=Answered,
             input_schema=args.schema(
                 args.PromptArguments,
                 required=("agent_role",),
@@ -65,6 +74,7 @@ def tools(house: House) -> list[ToolSpec]:
             run=guarded(Recall(house)),
             read_only=True,
             refuse=refusal,
+            output=Answered,
             input_schema=args.schema(
                 args.RecallArguments,
                 required=("semantic_query",),
@@ -87,6 +97,7 @@ def tools(house: House) -> list[ToolSpec]:
             run=guarded(Lookup(house)),
             read_only=True,
             refuse=refusal,
+            output=Answered,
             input_schema=args.schema(
                 args.LookupArguments,
                 required=("type",),
@@ -109,6 +120,7 @@ def tools(house: House) -> list[ToolSpec]:
             arguments=args.RecordArguments,
             run=guarded(Record(house)),
             refuse=refusal,
+            output=Answered,
             input_schema=args.schema(
                 args.RecordArguments,
                 required=("action",),

@@ -8,6 +8,7 @@ is left out where there is nothing to extract: repetitions, one-liners, tool noi
 from collections.abc import Sequence
 from typing import Final
 
+from daemon.dialects.awareness.detect import event_type_of, status_of
 from daemon.dialects.awareness.telling import clip
 from store.model import Item
 
@@ -47,10 +48,17 @@ _END: Final = "[END]"
 
 
 def is_telling(text: str, event_type: str | None) -> bool:
-    """Whether a recorded text may hold something worth a card."""
+    """Whether a recorded text may hold something worth a card.
+
+    Decisions and open work may be short.
+    `event_type` is what the caller said; what we would guess does not make noise of a text.
+    """
     if event_type in NOISE:
         return False
-    return len(text) >= MIN_CHARACTERS and len(text.split(None, MIN_WORDS)) >= MIN_WORDS
+    words = len(text.split(None, MIN_WORDS))
+    if event_type_of(text) == "decision" or status_of(text) == "open":
+        return words >= MIN_WORDS // 2
+    return len(text) >= MIN_CHARACTERS and words >= MIN_WORDS
 
 
 def instruction(ids: Sequence[str], session: str, known: Sequence[Item]) -> str:

@@ -1,7 +1,7 @@
 """The words of a question that are worth matching exactly, for callers that named none.
 
 Structure tells, not a list of words: what is quoted, paths, identifiers, capitals, numbers and
-tags come first; then the longer words, since short ones are mostly glue.
+tags come first; then names and the longer words.
 """
 
 import re
@@ -19,7 +19,7 @@ _SHAPES: Final = (
         r"(?<!\w)[#@][\w-]+|\bv?\d+(?:[.:-]\d+)*\b|\b[A-Za-z]+\d\w*\b"
     ),  # tags, v1.2, OAuth2
 )
-_WORD: Final = re.compile(r"[^\W\d_]{4,}")
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
 
 
 def keywords_of(question: str) -> str:
@@ -29,7 +29,9 @@ def keywords_of(question: str) -> str:
         for match in shape.finditer(question):
             term = next((group for group in match.groups() if group), match[0])
             found.setdefault(term.casefold(), term)
-    for match in _WORD.finditer(question):
-        if not any(match[0].casefold() in known for known in found):
-            found[match[0].casefold()] = match[0]
+    # Then names, then the longer words: glue is short, and the store gives it little weight.
+    words = sorted(_WORD.findall(question), key=lambda word: (word[0].islower(), -len(word)))
+    for word in words:
+        if not any(word.casefold() in known for known in found):
+            found[word.casefold()] = word
     return " ".join(list(found.values())[:LIMIT]) or question

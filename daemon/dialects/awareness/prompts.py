@@ -1,5 +1,7 @@
 """`awareness_get_agent_prompt`: what a sub-agent of a role is started with."""
 
+from hmac import compare_digest
+
 from msgspec import Struct
 
 from daemon.dialects.awareness import roles
@@ -23,6 +25,7 @@ class GetAgentPrompt:
         self._house = house
 
     async def __call__(self, arguments: PromptArguments, context: Context) -> AgentPrompt:
+        self._authenticate(arguments.api_key)
         role = arguments.agent_role.strip()
         if not role:
             raise Refused("agent_role is required.")
@@ -36,6 +39,13 @@ class GetAgentPrompt:
             activation_prompt=roles.activation_prompt(profile, memory_id),
             system_prompt=roles.system_prompt(profile),
         )
+
+    def _authenticate(self, api_key: str) -> None:
+        """Only where the owner set a key: callers on stdio and the socket are the owner anyway."""
+        wanted = self._house.api_key
+        if wanted and not compare_digest(wanted.encode(), api_key.encode("utf-8", "replace")):
+            reason = "is not the right one" if api_key else "is missing"
+            raise Refused(f"Authentication required: api_key {reason}.")
 
     async def _profile(self, bank: str, role: str, *, is_default: bool) -> AgentProfile | None:
         try:

@@ -37,7 +37,7 @@ MOST: Final = 30
 #: Below this the best answer is not about the question: `auto` adds structured data.
 WEAK_SCORE: Final = 0.5
 #: Answers that score less are coincidences; a question without an answer gets none.
-FLOOR: Final = 0.15
+FLOOR: Final = 0.02
 DAYS: Final = 7
 
 #: What a scope searches. Cards, tasks and risks have fields of their own in an answer, so that
