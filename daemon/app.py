@@ -114,7 +114,12 @@ def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
 
 
 def _make_hub(settings: Settings, tasks: TaskGroup, store: Opened) -> Hub:
-    house = House(engine=store.engine, now=wall_clock, final_limit=settings.final_limit)
+    house = House(
+        engine=store.engine,
+        now=wall_clock,
+        final_limit=settings.final_limit,
+        api_key=settings.api_key,
+    )
     return Hub(
         settings,
         tasks=tasks,

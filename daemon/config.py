@@ -198,6 +198,13 @@ SETTINGS: Final = (
         "how many documents harness `search` answers when no limit is given",
     ),
     Setting(
+        "server.api_key",
+        ("RECALLD_API_KEY",),
+        "",
+        _text,
+        "the api_key that awareness_get_agent_prompt asks for; none by default",
+    ),
+    Setting(
         "server.fixtures",
         ("RECALLD_FIXTURES",),
         False,
@@ -239,6 +246,7 @@ class Settings:
             self.dialects = "-hindsight"
         self.final_limit: int = values["retrieval.final_limit"]
         self.bank: str = values["server.bank"]
+        self.api_key: str = values["server.api_key"]
         self.fixtures: bool = values["server.fixtures"]
         self.socket = socket_path(directories, values["server.socket"])
 
