@@ -30,6 +30,7 @@ from protocol.errors import Fault, ProtocolError
 from protocol.headers import Headers
 from protocol.jsonrpc import Notification, Response
 from protocol.lifecycle import Handshake
+from store.validate import bank_name
 
 if TYPE_CHECKING:
     from daemon.hub import Hub
@@ -278,9 +279,10 @@ class Peer:
             self.surface = self.hub.surface_for(params.dialects, fixtures=params.fixtures)
         except LookupError as error:
             raise ProtocolError(Fault.INVALID_PARAMS, str(error.args[0])) from None
+        if params.bank:
+            self.bank = bank_name(params.bank)
         self.follower.surface = self.surface
         self.connection.lifecycle.offered = self.surface.offered(self._private)
-        self.bank = params.bank or self.bank
         self._resume = params.session
 
     async def _introduce(self) -> None:

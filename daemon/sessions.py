@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from store.errors import StoreError
-from store.handles import Handle, Handles
+from store.handles import Handle
 from store.sessions import Sessions
 
 log: Final = structlog.get_logger()
@@ -19,9 +19,9 @@ log: Final = structlog.get_logger()
 class SessionKeeper:
     """Mints, resumes, touches and expires; never fails a call."""
 
-    def __init__(self, sessions: Sessions, handles: Handles, *, idle_days: int, keep: int) -> None:
+    def __init__(self, sessions: Sessions, *, idle_days: int, keep: int) -> None:
         self._sessions = sessions
-        self._handles = handles
+        self._handles = sessions.handles
         self._idle_seconds = idle_days * 86_400.0
         self._keep = keep
         self._seen: set[str] = set()

@@ -13,7 +13,6 @@ import anyio
 
 from store.database import Connection, Database, file_error
 from store.files import make_private_directory
-from store.handles import Handles
 from store.migrate import migrate
 from store.sessions import Sessions
 
@@ -33,7 +32,6 @@ class Catalogue:
         self.database = database
         self.now = now
         self.sessions = Sessions(database, now)
-        self.handles = Handles(database)
 
     @classmethod
     async def open(cls, directory: Path, *, now: Callable[[], int] = wall_clock) -> "Catalogue":

@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw
 
 from daemon.authority import Principal
 from daemon.dispatcher import contained
-from daemon.failures import RateLimited, error_for, status_for
+from daemon.failures import RateLimited, error_for, status_of
 from daemon.surface import Surface
 from daemon.tools import Answer, ArgumentsRefused, BoundTool, ToolFailure
 from daemon.transports.http.access import Access
@@ -205,7 +205,7 @@ class Rest:
                 after = b"%d" % max(1, int(failure.seconds + 0.999))
                 return Refusal(429, str(failure), headers=[(b"retry-after", after)])
             case _:
-                status = status_for(failure)
+                status = status_of(failure)
                 error = error_for(failure, None, method="rest")
                 return Refusal(status, error.message, code=CODES.get(status, ""))
 
