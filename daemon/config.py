@@ -67,7 +67,7 @@ def _text(name: str, value: Any) -> str:
 def _names(name: str, value: Any) -> tuple[str, ...]:
     """A list of words: an array in the file, comma-separated elsewhere."""
     parts: Any = value.split(",") if isinstance(value, str) else value
-    if not isinstance(parts, list) or not all(
+    if not isinstance(parts, (list, tuple)) or not all(
         isinstance(part, str) for part in cast("list[object]", parts)
     ):
         raise Exit(CONFIG, f"{name}: {value!r} is not a list of names")

@@ -47,12 +47,14 @@ CODES: Final[dict[int, str]] = {
     406: "not_acceptable",
     408: "timeout",
     409: "conflict",
+    410: "gone",
     413: "too_large",
     415: "unsupported_media_type",
     429: "rate_limited",
     431: "headers_too_large",
     500: "internal",
     503: "unavailable",
+    507: "full",
 }
 
 _encoder: Final = msgspec.json.Encoder()

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from daemon.surface import Surface
 from daemon.tools import ToolSpec
 from daemon.version import VERSION
-from protocol.schema import schema_of
 
 _ERROR: Final[dict[str, Any]] = {
     "type": "object",
@@ -41,15 +41,18 @@ _ABOUT: Final = {
     405: "this path has other methods",
     406: "the answer has a type that Accept does not list",
     408: "the tool took too long",
+    409: "it exists already, or was said differently before",
+    410: "too late for that",
     413: "the body is too large",
     415: "the body is not JSON",
     429: "rate limit exceeded; see Retry-After",
     431: "the head of the request is too large",
     500: "it went wrong in here",
-    503: "not ready",
+    503: "not ready, or not able to write now",
+    507: "there is no room left",
 }
 _ALWAYS: Final = (401, 403, 405, 431, 500)
-_CALL: Final = (400, 404, 408, 413, 415, 429)
+_CALL: Final = (400, 404, 408, 409, 410, 413, 415, 429, 503, 507)
 
 
 def document(surface: Surface, bare: Mapping[str, str]) -> bytes:
@@ -64,7 +67,9 @@ def document(surface: Surface, bare: Mapping[str, str]) -> bytes:
     }
     for spec in surface.tools.specs():
         verb = bare.get(spec.name, "POST").lower()
-        paths[f"/tools/{spec.name}"] = {verb: _tool(spec, is_bare=spec.name in bare)}
+        paths[f"/tools/{spec.name}"] = {
+            verb: _tool(spec, is_bare=spec.name in bare, takes_body=verb == "post")
+        }
     paths["/tools/{name}"] = {"post": _any_tool()}
     return msgspec.json.encode(
         {
@@ -124,8 +129,9 @@ def _metrics() -> dict[str, Any]:
 _TEXT: Final = {"type": "string"}
 
 
-def _tool(spec: ToolSpec, *, is_bare: bool) -> dict[str, Any]:
-    result: dict[str, Any] = schema_of(spec.output) if spec.output is not None else {}
+def _tool(spec: ToolSpec, *, is_bare: bool, takes_body: bool) -> dict[str, Any]:
+    output = spec.describe().output_schema
+    result: dict[str, Any] = output if output is not UNSET else {}
     if not is_bare:
         result = {"type": "object", "required": ["result"], "properties": {"result": result}}
     described: dict[str, Any] = {
@@ -134,7 +140,8 @@ def _tool(spec: ToolSpec, *, is_bare: bool) -> dict[str, Any]:
         "description": spec.description,
         "responses": {"200": _json("What the tool gives", result), **_errors(*_ALWAYS, *_CALL)},
     }
-    described["requestBody"] = _body(spec.describe().input_schema)
+    if takes_body:
+        described["requestBody"] = _body(spec.describe().input_schema)
     return described
 
 

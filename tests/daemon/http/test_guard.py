@@ -146,7 +146,10 @@ async def test_this_machines_own_names_get_in(web: Web, host: str, origin: str |
 
 
 async def test_a_listed_origin_and_a_listed_host_get_in(tmp_path: Path) -> None:
-    flags: dict[str, Any] = {"server__cors_origins": "https://app.example", "server__hosts": "memory.lan:7331"}
+    flags: dict[str, Any] = {
+        "server__cors_origins": "https://app.example",
+        "server__hosts": "memory.lan:7331",
+    }
     async with running_web(tmp_path, **flags) as web:
         answer = await web.raw(
             _request(web, "POST", "/mcp", "Host: memory.lan:7331", "Origin: https://app.example")
