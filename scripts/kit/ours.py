@@ -56,11 +56,15 @@ class Home:
             return None
         return told if told.get("pid") else None
 
-    def serve(self, *arguments: str) -> dict[str, Any]:
-        """Starts a daemon as our child and waits until it says where it listens."""
+    def serve(self, *arguments: str, bind: str | None = None) -> dict[str, Any]:
+        """Starts a daemon as our child and waits until it says where it listens.
+
+        HTTP is opened only where `bind` says so.
+        """
+        http = ["--no-http"] if bind is None else ["--bind", bind]
         with self.log.open("ab") as log:
             daemon = subprocess.Popen(
-                [self.command, "serve", "--no-http", "--fixtures", *arguments],
+                [self.command, "serve", *http, "--fixtures", *arguments],
                 env={**os.environ, **self.env},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

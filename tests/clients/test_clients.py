@@ -15,14 +15,15 @@ EVERYDAY = [case for case in matrix.cases() if case.everyday]
 
 
 @pytest.fixture(scope="module")
-def daemon() -> Iterator[tuple[Home, str]]:
+def daemon() -> Iterator[tuple[Home, str, str]]:
     with fresh_home() as home:
-        yield home, str(home.serve()["socket"])
+        served = home.serve(bind="127.0.0.1:0")
+        yield home, str(served["socket"]), str(served["http"])
 
 
 @pytest.mark.parametrize("case", EVERYDAY, ids=str)
 def test_the_client_lists_calls_follows_cancels_and_leaves(
-    case: matrix.Case, daemon: tuple[Home, str]
+    case: matrix.Case, daemon: tuple[Home, str, str]
 ) -> None:
     if not case.peer.startswith("mcp-") and not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("Node and npm are not on this machine")
