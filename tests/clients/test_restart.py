@@ -20,15 +20,14 @@ def test_the_session_goes_on_after_a_restart() -> None:
     with fresh_home() as home:
         served = home.serve(bind="127.0.0.1:0")
         address = str(served["http"]).removeprefix("http://")
-        client = subprocess.Popen(
+        with subprocess.Popen(
             [str(python), str(DRIVERS / "python_2_restart.py"), f"http://{address}/mcp"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-        )
-        assert client.stdin is not None
-        assert client.stdout is not None
-        try:
+        ) as client:
+            assert client.stdin is not None
+            assert client.stdout is not None
             assert json.loads(client.stdout.readline()) == {"before": "before"}
             assert home.run("stop").returncode == 0
             again = home.serve(bind=address)
@@ -39,6 +38,3 @@ def test_the_session_goes_on_after_a_restart() -> None:
             assert told["after"] == "after"
             assert told["tools"] > 10
             assert client.wait(20) == 0
-        finally:
-            client.kill()
-            client.wait()
