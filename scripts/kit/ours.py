@@ -56,15 +56,18 @@ class Home:
             return None
         return told if told.get("pid") else None
 
-    def serve(self, *arguments: str, bind: str | None = None) -> dict[str, Any]:
+    def serve(
+        self, *arguments: str, bind: str | None = None, fixtures: bool = True
+    ) -> dict[str, Any]:
         """Starts a daemon as our child and waits until it says where it listens.
 
         HTTP is opened only where `bind` says so.
         """
         http = ["--no-http"] if bind is None else ["--bind", bind]
+        served = ["--fixtures"] if fixtures else []
         with self.log.open("ab") as log:
             daemon = subprocess.Popen(
-                [self.command, "serve", *http, "--fixtures", *arguments],
+                [self.command, "serve", *http, *served, *arguments],
                 env={**os.environ, **self.env},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
