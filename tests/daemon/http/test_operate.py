@@ -89,7 +89,7 @@ async def test_a_request_is_one_line_with_its_trace_and_without_its_contents(
     assert [line["route"] for line in done] == ["/mcp"] * 4 + ["/tools/{name}", "?"]
     assert done[0]["trace_id"] == done[4]["trace_id"] == TRACE.split("-")[1]
     assert "trace_id" not in done[5]
-    assert done[0] | {"ms": 0, "bytes_in": 0, "bytes_out": 0} == {
+    assert {**done[0], "ms": 0, "bytes_in": 0, "bytes_out": 0} == {
         "verb": "POST",
         "route": "/mcp",
         "status": 200,
