@@ -289,7 +289,9 @@ class Bridge:
 
     def _fail(self, reason: str, *, spare: frozenset[str]) -> None:
         for waiting in list(self._pending.waiting.values()):
-            if waiting.id not in spare:
+            if self._input_ended_at is not None and waiting.method == "subscriptions/listen":
+                del self._pending.waiting[waiting.id]  # ends with its client's input, unanswered
+            elif waiting.id not in spare:
                 self._to_client += self._pending.lose(waiting, reason)
 
     # --- saying hello ------------------------------------------------------------------------

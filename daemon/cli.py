@@ -65,7 +65,9 @@ def _server_flags(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument("--socket", metavar="PATH", help="the unix socket")
     parser.add_argument("--fixtures", action="store_true", default=None, help="serve test fixtures")
     parser.add_argument("--dialects", metavar="A,B", help="tool surfaces to serve; all by default")
-    parser.add_argument("--bank", metavar="NAME", help="the bank for tools that name none")
+    parser.add_argument(
+        "--bank", metavar="NAME", help="the bank for tools that name none; auto: one a repository"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -93,6 +95,13 @@ def _run(chosen: SimpleNamespace) -> int:
     if command == "stdio":
         _need_descriptors()
     settings = load(flags, os.environ)
+    if settings.bank == "auto":
+        from pathlib import Path
+
+        from daemon.projects import bank_of
+
+        # A daemon that a bridge started belongs to no project; each bridge names its own.
+        settings.bank = "" if given.get("spawned") else bank_of(Path.cwd())
     if command == "stdio" and not chosen.embedded:
         from daemon.bridge import Bridge
 

@@ -1,11 +1,13 @@
 """Taking descriptors 0 and 1 private: on stdio, stdout is the wire.
 
-Private copies carry the protocol, and what is left in their place is the null device and stderr. A
-print anywhere, in us, in a library or in a child process, cannot get between two frames.
+Private copies carry the protocol, and what is left in their place is the null device and a way
+to stderr. A print anywhere, in us, a library or a child process, cannot get between two frames.
 """
 
 import os
 from typing import NamedTuple
+
+from daemon.patient import patient_stderr
 
 
 class Descriptors(NamedTuple):
@@ -24,6 +26,10 @@ def take_descriptors() -> Descriptors:
         os.fstat(2)
     except OSError:
         os.dup2(null, 2)  # started without a stderr: logs have nowhere to go
-    os.dup2(2, 1)
+    patient = patient_stderr()
+    relay = 2 if patient is None else patient.relay()
+    os.dup2(relay, 1)
+    if relay != 2:
+        os.close(relay)
     os.close(null)
     return Descriptors(reading, writing)

@@ -5,15 +5,13 @@ call; lengths and ids do. On stdio, stdout is the wire, so nothing here ever tou
 """
 
 import logging
-import os
-import stat
 import sys
-import threading
-from queue import Full, Queue
-from typing import Final, TextIO, cast
+from typing import Any, Final
 
 import orjson
 import structlog
+
+from daemon.patient import PatientWriter, patient_stderr
 
 LEVELS: Final = {
     "debug": logging.DEBUG,
@@ -23,86 +21,43 @@ LEVELS: Final = {
 }
 
 
-def configure(level: str, stream: TextIO | None = None) -> None:
+def configure(level: str) -> None:
     """Set up structlog once, at the start of a process."""
+    patient = patient_stderr()
+    stream: Any = sys.stderr if patient is None else _Lines(patient)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
-            structlog.processors.format_exc_info,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.JSONRenderer(serializer=_serialize),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(file=stream or _stderr()),
+        logger_factory=structlog.WriteLoggerFactory(file=stream),
         cache_logger_on_first_use=True,
     )
 
 
-def _serialize(event: dict[str, object], **_: object) -> str:
-    return orjson.dumps(event, default=repr).decode()
+def settle(seconds: float = 0.2) -> None:
+    """Before the process ends: let the last lines out."""
+    patient = patient_stderr()
+    if patient is not None:
+        patient.settle(seconds)
 
 
-class PatientStream:
-    """Lines to a pipe that nobody may be reading: a thread waits, we never do.
+class _Lines:
+    """As much of a text stream as structlog asks for."""
 
-    When the reader is so slow that `MOST` lines wait, further ones are dropped and counted; the
-    count is written when there is room again.
-    """
-
-    MOST: Final = 1000
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._lines: Queue[str] = Queue(self.MOST)
-        self._dropped = 0
-        threading.Thread(target=self._run, name="log", daemon=True).start()
+    def __init__(self, writer: PatientWriter) -> None:
+        self._writer = writer
 
     def write(self, line: str) -> int:
-        try:
-            if self._dropped:
-                self._lines.put_nowait(f'{{"event":"log.dropped","lines":{self._dropped}}}\n')
-                self._dropped = 0
-            self._lines.put_nowait(line)
-        except Full:
-            self._dropped += 1
+        self._writer.write(line.encode())
         return len(line)
 
     def flush(self) -> None:
         """Nothing is held back."""
 
-    def settle(self, seconds: float) -> None:
-        """Give the reader this long to take what waits; for the end of the process."""
-        done = threading.Thread(target=self._lines.join, daemon=True)
-        done.start()
-        done.join(seconds)
 
-    def _run(self) -> None:
-        while True:
-            line = self._lines.get()
-            try:
-                # Not through sys.stderr: its lock would be ours when the interpreter shuts down.
-                os.write(self._descriptor, line.encode())
-            except OSError:
-                pass  # nobody will ever read it
-            finally:
-                self._lines.task_done()
-
-
-_patient: list[PatientStream] = []
-
-
-def _stderr() -> TextIO:
-    """stderr; through a thread when it is a pipe or a socket, whose reader may have left."""
-    mode = os.fstat(2).st_mode
-    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-        return sys.stderr
-    if not _patient:
-        _patient.append(PatientStream(2))
-    return cast("TextIO", _patient[0])
-
-
-def settle(seconds: float = 0.2) -> None:
-    """Before the process ends: let the last lines out."""
-    for stream in _patient:
-        stream.settle(seconds)
+def _serialize(event: dict[str, object], **_: object) -> str:
+    return orjson.dumps(event, default=repr).decode()

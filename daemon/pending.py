@@ -38,6 +38,7 @@ REPLAY_ID: Final = "recalld-bridge-replay"
 #: More than a daemon ever has in flight; a bound for what a hostile client makes us remember.
 MOST_WAITING: Final = 10_000
 MAX_DEPTH: Final = 64  # as protocol.jsonrpc has it
+MAX_BATCH: Final = 1024  # as protocol.connection has it
 
 
 class Fraction(str):
@@ -69,6 +70,7 @@ class Pending:
         self.waiting: dict[str, Waiting] = {}
         self.retry_safe: frozenset[str] = frozenset()
         self.initialize: dict[str, Any] | None = None
+        self._opening: dict[str, Any] | None = None  # an initialize that has no answer yet
         self.initialized: bytes | None = None
 
     def sent(self, line: bytes) -> None:
@@ -80,19 +82,23 @@ class Pending:
             return  # the daemon will say what is wrong with it, without an id
         if end != len(text) or _is_too_deep(text, message):
             return
-        for element in cast("list[Any]", message) if isinstance(message, list) else [message]:
-            if isinstance(element, dict):
-                self._note(cast("dict[str, Any]", element), line)
+        if isinstance(message, dict):
+            self._note(cast("dict[str, Any]", message), line)
+        elif isinstance(message, list) and self._has_batches():
+            elements = cast("list[Any]", message)
+            for element in elements if len(elements) <= MAX_BATCH else []:
+                if isinstance(element, dict):
+                    self._note(cast("dict[str, Any]", element), line)
 
     def answered(self, line: bytes) -> None:
         """The daemon sent this line."""
         found = _ANSWER.match(line)
         if found is not None:
             raw = found[1]
-            if b"\\" not in raw:
-                self.waiting.pop(raw.decode(), None)
-                return
-            self.waiting.pop(_canonical(json.loads(raw)), None)
+            key = raw.decode() if b"\\" not in raw else _canonical(json.loads(raw))
+            waiting = self.waiting.pop(key, None)
+            if waiting is not None and waiting.method == "initialize":
+                self._settle_opening(line.startswith(b'"result"', found.end()))
         elif line[:1] == b"[":
             for element in json.loads(line):
                 if "id" in element:
@@ -110,7 +116,7 @@ class Pending:
         if not _is_id(request_id):
             return
         if method == "initialize" and self.initialize is None:
-            self.initialize = message
+            self._opening = message
         name = params.get("name") if method == "tools/call" else None
         key = _canonical(request_id)
         if key not in self.waiting:
@@ -118,6 +124,19 @@ class Pending:
                 del self.waiting[next(iter(self.waiting))]
             tool = name if isinstance(name, str) else ""
             self.waiting[key] = Waiting(key, method, tool)
+
+    def _settle_opening(self, is_open: bool) -> None:
+        """An initialize was answered; only one that was agreed is ever made again."""
+        if is_open and self._opening is not None:
+            self.initialize = self._opening
+        self._opening = None
+
+    def _has_batches(self) -> bool:
+        """Whether this client may send arrays; the daemon refuses them whole otherwise."""
+        opening = self.initialize or self._opening
+        if opening is None or not _has_params(opening):
+            return False
+        return bool(opening["params"].get("protocolVersion") == "2025-03-26")
 
     def _notice(self, method: str, params: dict[str, Any], line: bytes) -> None:
         if method == "notifications/initialized":

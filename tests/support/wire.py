@@ -16,6 +16,7 @@ from daemon.peer import Peer
 from daemon.sessions import SessionKeeper
 from daemon.surface import Surface
 from store.catalogue import Catalogue
+from store.model import Health as EngineHealth
 
 
 class MemoryWire:
@@ -94,6 +95,7 @@ async def running_hub(
                 tasks=tasks,
                 sessions=keeper,
                 surfaces=lambda _dialects, _fixtures: served,
+                engine=lambda: EngineHealth(is_ready=True),
                 clock=clock or anyio.current_time,
             )
             tasks.cancel_scope.cancel()
