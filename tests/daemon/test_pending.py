@@ -46,6 +46,17 @@ def test_the_same_id_in_another_spelling_is_the_same_request() -> None:
     assert not pending.waiting
     pending.sent(b'{"jsonrpc":"2.0","id":1.0,"method":"ping"}')
     assert list(pending.waiting) == ["1"]
+    pending.answered(answer("1.0"))
+    assert not pending.waiting
+
+
+@pytest.mark.parametrize("raw", ["1.0", "1.00", "-0", "-0.0", "-3.0"])
+def test_a_number_echoed_as_it_was_spelt_settles_its_request(raw: str) -> None:
+    pending = Pending()
+    pending.sent(f'{{"jsonrpc":"2.0","id":{raw},"method":"ping"}}'.encode())
+    assert len(pending.waiting) == 1
+    pending.answered(answer(raw))
+    assert not pending.waiting
 
 
 @pytest.mark.parametrize(
