@@ -7,6 +7,7 @@ the bridge instead, which says whether asking again is safe. Standard library on
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, NoReturn, cast
 
 from daemon.version import VERSION
@@ -72,6 +73,14 @@ class Pending:
         self.initialize: dict[str, Any] | None = None
         self._opening: dict[str, Any] | None = None  # an initialize that has no answer yet
         self.initialized: bytes | None = None
+
+    def asked_by(self, lines: Iterable[bytes]) -> frozenset[str]:
+        """The ids that these lines would wait for, sent by the same client."""
+        alike = Pending()
+        alike.initialize, alike._opening = self.initialize, self._opening
+        for line in lines:
+            alike.sent(line)
+        return frozenset(alike.waiting)
 
     def sent(self, line: bytes) -> None:
         """The client sent this line."""
