@@ -34,8 +34,9 @@ class Home:
         """Where the processes we start here write their stderr."""
         return self.path / "stderr.log"
 
-    def stdio(self, *, embedded: bool = False) -> list[str]:
-        return [self.command, "stdio", "--fixtures", *(["--embedded"] if embedded else [])]
+    def stdio(self, *, embedded: bool = False, fixtures: bool = True) -> list[str]:
+        flags = [*(["--fixtures"] if fixtures else []), *(["--embedded"] if embedded else [])]
+        return [self.command, "stdio", *flags]
 
     def run(self, *arguments: str, seconds: float = 20.0) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -56,11 +57,17 @@ class Home:
             return None
         return told if told.get("pid") else None
 
-    def serve(self, *arguments: str) -> dict[str, Any]:
+    def serve(self, *arguments: str, fixtures: bool = True) -> dict[str, Any]:
         """Starts a daemon as our child and waits until it says where it listens."""
         with self.log.open("ab") as log:
             daemon = subprocess.Popen(
-                [self.command, "serve", "--no-http", "--fixtures", *arguments],
+                [
+                    self.command,
+                    "serve",
+                    "--no-http",
+                    *(["--fixtures"] if fixtures else []),
+                    *arguments,
+                ],
                 env={**os.environ, **self.env},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
