@@ -54,6 +54,7 @@ GROUP_LIMIT: Final = 256
 READERS: Final = 2
 READ_SECONDS: Final = 5.0
 BUSY_MILLISECONDS: Final = 5_000
+NO_SPACE_BYTES: Final = 65_536  # with less than this a disk is full: the log's index needs 32 KiB
 APPLICATION_ID: Final = 0x7265636C  # "recl", in the file's header: this database is ours
 
 _MAGIC: Final = b"SQLite format 3\x00"
@@ -73,7 +74,7 @@ _FAILURES: Final[dict[int, tuple[type[StorageError], str]]] = {
     sqlite3.SQLITE_NOTADB: (StorageDamaged, "the database file is damaged"),
 }
 # After these the connection's view of the file cannot be trusted: close it and look again.
-_SUSPECT: Final = (StorageFailed, StorageDamaged, StorageReadOnly)
+_SUSPECT: Final = (StorageFailed, StorageDamaged, StorageReadOnly, StorageFull)
 
 
 def storage_error(error: sqlite3.Error) -> StorageError:
@@ -225,7 +226,7 @@ class Database:
                     raise
                 self._commit_each(connection, group)
         except sqlite3.Error as error:
-            failure = storage_error(error)
+            failure = self._failure(error)
             if isinstance(failure, _SUSPECT):
                 self._drop_writer()
             raise failure from error
@@ -252,7 +253,7 @@ class Database:
         try:
             return work(self._writable())
         except sqlite3.Error as error:
-            failure = storage_error(error)
+            failure = self._failure(error)
             if isinstance(failure, _SUSPECT):
                 self._drop_writer()
             raise failure from error
@@ -273,7 +274,7 @@ class Database:
         try:
             connection = _open_writer(self.path)
         except sqlite3.Error as error:
-            raise storage_error(error) from error
+            raise self._failure(error) from error
         except OSError as error:
             raise file_error(error) from error
         self._writer = connection
@@ -285,10 +286,17 @@ class Database:
                 prepare(connection)
         except sqlite3.Error as error:
             self._drop_writer()
-            raise storage_error(error) from error
+            raise self._failure(error) from error
         except BaseException:
             self._drop_writer()
             raise
+
+    def _failure(self, error: sqlite3.Error) -> StorageError:
+        """Our word for an error; SQLite calls some of those on a full disk input/output errors."""
+        failure = storage_error(error)
+        if isinstance(failure, StorageFailed) and _is_full(self.path.parent):
+            return StorageFull("no space left on the disk")
+        return failure
 
     def _drop_writer(self) -> None:
         connection, self._writer = self._writer, None
@@ -462,6 +470,14 @@ def _close(connection: Connection) -> None:
         connection.close()
     except sqlite3.Error:
         return  # closing folds the log in; when that fails the log stays and is read next time
+
+
+def _is_full(directory: Path) -> bool:
+    try:
+        status = os.statvfs(directory)
+    except OSError:
+        return False
+    return status.f_bavail * status.f_frsize < NO_SPACE_BYTES
 
 
 def _inode(path: Path) -> tuple[int, int] | None:
