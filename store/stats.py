@@ -17,6 +17,11 @@ def stats(connection: Connection, bank: str, directory: Path) -> Stats:
         "SELECT coalesce(category, 'general'), count(*) FROM items"
         f" WHERE kind = 'memory' AND {LIVE} GROUP BY 1 ORDER BY 1",
     )
+    by_label = _rows(
+        connection,
+        "SELECT source, count(*) FROM items"
+        f" WHERE source IS NOT NULL AND document IS NULL AND {LIVE} GROUP BY 1 ORDER BY 1",
+    )
     oldest, newest = connection.execute(
         f"SELECT min(occurred_at), max(occurred_at) FROM items WHERE {LIVE}"
     ).fetchone()
@@ -29,6 +34,7 @@ def stats(connection: Connection, bank: str, directory: Path) -> Stats:
         by_kind=by_kind,
         by_category=dict(by_category),
         by_source=counts(connection),
+        by_label=dict(by_label),
         sessions=_one(connection, f"SELECT count(DISTINCT session) FROM items WHERE {LIVE}"),
         documents=_one(connection, "SELECT count(*) FROM documents"),
         forgotten=_one(connection, "SELECT count(*) FROM items WHERE forgotten_at IS NOT NULL"),
