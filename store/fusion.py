@@ -209,10 +209,15 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
     for c in candidates:
         if c.group is not None:
             groups.setdefault(c.group, []).append(excess[c.id])
-    best = {
-        group: sum(sorted(values, reverse=True)[:GROUP_BEST]) / GROUP_BEST
-        for group, values in groups.items()
-    }
+    best = {group: nlargest(GROUP_BEST + 1, values) for group, values in groups.items()}
+
+    def company(c: Candidate) -> float:
+        """The mean of its group's three best, itself left out."""
+        others = best.get(c.group, [])
+        own = excess[c.id]
+        among = own in others[:GROUP_BEST]
+        total = sum(others) - own if among else sum(others[:GROUP_BEST])
+        return total / GROUP_BEST
 
     def gain(id: int | None) -> float:
         return excess.get(id, 0.0) if id is not None else 0.0
@@ -221,7 +226,7 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
         c.id: BEFORE * gain(c.before)
         + AFTER * gain(c.after)
         + TWO_BEFORE * gain(c.two_before)
-        + GROUP * best.get(c.group, 0.0)
+        + (GROUP * company(c) if c.group is not None else 0.0)
         for c in candidates
     }
 
