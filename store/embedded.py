@@ -302,19 +302,24 @@ async def open_engine(
     """
     own = catalogue is None
     catalogue = catalogue or await Catalogue.open(directory, now=now)
+    failure: Exception | None = None
     try:
         async with anyio.create_task_group() as background:
             banks = Banks(catalogue, open_limit=open_limit)
-            await banks.load()
             ranked = ranking(background)
-            engine = EmbeddedEngine(catalogue, banks, ranked, undo_seconds=undo_seconds)
             banks.before_closing = ranked.leave
+            engine = EmbeddedEngine(catalogue, banks, ranked, undo_seconds=undo_seconds)
             try:
+                await banks.load()
                 await banks.finish_erasing()
                 yield engine
+            except Exception as error:  # noqa: BLE001  (raised again, outside the task group)
+                failure = error
             finally:
                 await engine.close()
                 background.cancel_scope.cancel()
     finally:
         if own:
             await catalogue.close()
+    if failure is not None:
+        raise failure  # as it was: a group around it would hide it from `except StoreError`
