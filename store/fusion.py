@@ -57,6 +57,8 @@ _STANDOUT_MOST: Final = 0.4
 _LEAD_MOST: Final = 0.3
 _STANDOUT_RANK: Final = 4  # the fifth
 
+_DIGITS: Final = 6  # equal texts must tie, whatever the order in which their vectors were summed
+
 # (cosine or cover, score) between which the readings are straight lines.
 _CLOSENESS: Final = ((0.15, 0.0), (0.35, 0.28), (0.75, 0.7), (1.0, 1.0))
 _COVER: Final = ((0.0, 0.0), (0.5, 0.45), (1.0, 0.72), (1.4, 0.85))
@@ -138,7 +140,8 @@ def _by_one(
     limit: int,
 ) -> list[Ranked]:
     ordered = sorted(
-        ((c, value) for c, value in valued if c.may_answer), key=lambda it: (-it[1], -it[0].id)
+        ((c, round(value, _DIGITS)) for c, value in valued if c.may_answer),
+        key=lambda it: (-it[1], -it[0].id),
     )[:limit]
     return _never_rising(
         [
@@ -171,8 +174,7 @@ def _hybrid(
     boosts: dict[int, float] = {}
     for c in candidates:
         boosts[c.id] = PHRASE * c.is_phrase - ASKING * c.is_asking + _recency(c)
-        # Rounded, so that ties are ties whatever the order of the sums.
-        values[c.id] = round(base[c.id] + context[c.id] + boosts[c.id], 9)
+        values[c.id] = round(base[c.id] + context[c.id] + boosts[c.id], _DIGITS)
     ordered = sorted((c for c in candidates if c.may_answer), key=lambda c: (-values[c.id], -c.id))
     fifth = values[ordered[_STANDOUT_RANK].id] if len(ordered) > _STANDOUT_RANK else 0.0
     leading = nlargest(2, (c.words for c in candidates))

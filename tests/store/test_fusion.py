@@ -98,7 +98,7 @@ def test_exact_and_phrase_hits_score_at_least_nine_tenths() -> None:
     for mode in ("keyword", "hybrid"):
         exact = Candidate(id=1, words=1.0, is_phrase=True, is_exact=True)
         phrase = Candidate(id=2, words=0.9, is_phrase=True)
-        first, second = rank([exact, phrase], yardstick=10.0, mode=mode)  # type: ignore[arg-type]
+        first, second = rank([exact, phrase], yardstick=10.0, mode=mode)
         assert first.score >= EXACT_SCORE
         assert second.score >= PHRASE_SCORE
 
