@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import anyio
@@ -28,8 +28,8 @@ class Joined:
         self.home = home
         self.made: list[Client] = []
 
-    def __call__(self, *flags: str, cwd: Path | None = None, **env: str) -> Client:
-        self.made.append(Client.over(self.home.child(*flags, cwd=cwd, env=env)))
+    def __call__(self, *flags: str, env: Mapping[str, str] | None = None) -> Client:
+        self.made.append(Client.over(self.home.child(*flags, env=env)))
         return self.made[-1]
 
 
@@ -80,7 +80,7 @@ def test_worktrees_of_a_repository_share_and_two_repositories_do_not(
 
 
 def test_the_bridge_that_starts_the_daemon_does_not_choose_for_the_others(start: Joined) -> None:
-    first = start(RECALLD_BANK="alpha", RECALLD_DIALECTS="recall")
+    first = start(env={"RECALLD_BANK": "alpha", "RECALLD_DIALECTS": "recall"})
     first.call("store_memory", content="of alpha")
     second = start()
 
@@ -94,19 +94,20 @@ def test_the_bridge_that_starts_the_daemon_does_not_choose_for_the_others(start:
 
 def test_a_flag_wins_over_a_variable_and_a_variable_over_the_seeds_own(start: Joined) -> None:
     variables = {"RECALLD_BANK": "by-variable", "AWARENESS_MEMORY_ID": "by-seed"}
-    for flags, env, bank in (
+    cases: tuple[tuple[tuple[str, ...], dict[str, str], str], ...] = (
         (("--bank", "by-flag"), variables, "by-flag"),
         ((), variables, "by-variable"),
         ((), {"AWARENESS_MEMORY_ID": "by-seed"}, "by-seed"),
-    ):
-        client = start(*flags, **env)
+    )
+    for flags, env, bank in cases:
+        client = start(*flags, env=env)
         client.call("store_memory", content=f"note of {bank}")
         found = client.call("hindsight_search", bank_id=bank, query="note").json["results"]
         assert [fact["text"] for fact in found] == [f"note of {bank}"]
 
 
 def test_the_seeds_switch_turns_hindsight_off_for_this_client_only(start: Joined) -> None:
-    off = start(HINDSIGHT_API_MCP_ENABLED="false")
+    off = start(env={"HINDSIGHT_API_MCP_ENABLED": "false"})
     on = start()
 
     assert not [name for name in off.tools() if name.startswith("hindsight")]
