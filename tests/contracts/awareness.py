@@ -63,9 +63,7 @@ BAD_EXAMPLES: Final = ("Updated auth", "Fixed bug", "Tests pass")
 STEPS: Final = (
     {"text": "Session summary: Added user authentication with JWT tokens"},
     {"text": "Files changed: auth.py, middleware.py, login.tsx"},
-    {
-        "text": "Decisions: Chose bcrypt over argon2 for password hashing (wider library support)"
-    },
+    {"text": "Decisions: Chose bcrypt over argon2 for password hashing (wider library support)"},
     {"text": "TODO: Add rate limiting to login endpoint"},
 )
 
