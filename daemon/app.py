@@ -44,6 +44,7 @@ from store.validate import bank_name
 DRAIN_SECONDS: Final = 1.2
 CLOSE_SECONDS: Final = 0.3
 HOUSEKEEPING_SECONDS: Final = 30.0
+PARENT_SECONDS: Final = 2.0
 
 log: Final = structlog.get_logger()
 
@@ -153,10 +154,10 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
         try:
             async with opened(settings) as store, anyio.create_task_group() as tasks:
                 hub = _make_hub(settings, tasks, store)
+                _heed_signals(hub)
                 server = await unix.listen(hub, listener)
                 log.info("daemon.ready", pid=hub.pid, version=hub.version)
                 _tell_ready(ready)
-                tasks.start_soon(_stop_on_signal, hub)
                 tasks.start_soon(_housekeeping, hub)
                 if is_spawned:
                     tasks.start_soon(_stop_when_idle, hub)
@@ -167,7 +168,9 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
             listener.close()
             if inode:
                 unix.remove(settings.socket, inode)
+    _ignore_signals()
     log.info("daemon.stopped")
+    logs.settle()
     return OK
 
 
@@ -177,16 +180,19 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
     with owned(settings.lock, "recalld stdio --embedded"):
         async with opened(settings) as store, anyio.create_task_group() as tasks:
             hub = _make_hub(settings, tasks, store)
+            _heed_signals(hub)
             wire = StdioWire(hub)
             await wire.open(descriptors)
-            tasks.start_soon(_stop_on_signal, hub)
             tasks.start_soon(_housekeeping, hub)
             tasks.start_soon(_until_input_ends, wire, hub)
+            tasks.start_soon(_stop_when_orphaned, hub)
             await hub.stopping.wait()
             hub.leaving.set()
             await _until_quiet(hub)
             await wire.shut()
             tasks.cancel_scope.cancel()
+    _ignore_signals()
+    logs.settle()
     return OK
 
 
@@ -195,12 +201,35 @@ async def _until_input_ends(wire: StdioWire, hub: Hub) -> None:
     hub.stop()
 
 
-async def _stop_on_signal(hub: Hub) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        async for number in signals:
-            if number != signal.SIGHUP:
-                log.info("daemon.stopping", signal=signal.Signals(number).name)
-                hub.stop()
+async def _stop_when_orphaned(hub: Hub) -> None:
+    """Our client may die while somebody else still holds the other end of our input."""
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110  (the kernel tells nobody; one has to look)
+        await anyio.sleep(PARENT_SECONDS)
+    log.info("daemon.orphaned")
+    hub.stop()
+
+
+def _heed_signals(hub: Hub) -> None:
+    """SIGTERM and SIGINT end us in order; losing a terminal does not.
+
+    Plain handlers rather than the event loop's: asyncio takes its own away when the loop closes,
+    and a second signal in that moment would end us with the wrong code.
+    """
+    loop = asyncio.get_running_loop()
+
+    def stop(_number: int, _frame: object) -> None:
+        loop.call_soon_threadsafe(hub.stop)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def _ignore_signals() -> None:
+    """We are leaving anyway; the interpreter would fall back to dying of them."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
 
 
 async def _stop_when_idle(hub: Hub) -> None:

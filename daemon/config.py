@@ -322,7 +322,7 @@ def socket_path(directories: Directories, configured: str) -> Path:
 def _from_file(path: Path) -> dict[str, Any]:
     try:
         text = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise Exit(CONFIG, f"config file cannot be read: {error.strerror}") from None

@@ -5,6 +5,8 @@ not in it is a crash: the peer hears "Internal error" and an id that finds the t
 """
 
 import secrets
+import traceback
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -114,6 +116,19 @@ def status_of(failure: Exception) -> int:
     return 500
 
 
+def describe(failure: BaseException) -> dict[str, Any]:
+    """A crash for the log: what kind, and where. Not its message, which may quote a memory."""
+    frames = traceback.extract_tb(failure.__traceback__)
+    found: dict[str, Any] = {
+        "error": type(failure).__qualname__,
+        "frames": [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in frames],
+    }
+    cause = failure.__cause__ or failure.__context__
+    if cause is not None:
+        found["because"] = type(cause).__qualname__
+    return found
+
+
 def error_for(failure: Exception, revision: Revision | None, **where: Any) -> ErrorObject:
     """What to answer; logs a crash with its traceback, and nothing else."""
     if isinstance(failure, ProtocolError):
@@ -130,5 +145,5 @@ def error_for(failure: Exception, revision: Revision | None, **where: Any) -> Er
         if isinstance(failure, kind):
             return error_object(fault, str(failure), revision)
     error_id = secrets.token_hex(6)
-    log.error("call.crashed", error_id=error_id, exc_info=failure, **where)
+    log.error("call.crashed", error_id=error_id, **describe(failure), **where)
     return error_object(Fault.INTERNAL_ERROR, f"error id {error_id}", revision, errorId=error_id)

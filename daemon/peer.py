@@ -102,6 +102,9 @@ class Peer:
         self._is_ended = True
         self._chunks.append(b"")
         self._pump()
+        for call in self.connection.inflight.values():
+            if call.method == "subscriptions/listen":  # never ends by itself: nothing to wait for
+                self._cancel(call)
 
     def resume(self) -> None:
         """The transport has room again."""

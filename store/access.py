@@ -34,6 +34,10 @@ class Ranking(Protocol):
         """What is remembered of this bank is void, and no file may be written from it."""
         ...
 
+    async def settle(self, bank: OpenBank) -> None:
+        """Wait until every vector is made and every index is as it should be."""
+        ...
+
     async def leave(self, bank: OpenBank) -> None:
         """The bank is about to be closed."""
         ...

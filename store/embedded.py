@@ -40,6 +40,7 @@ from store.model import (
     Upserted,
 )
 from store.notes import Notes
+from store.ranking import HybridRanking
 from store.sessions import Sessions
 from store.validate import check_labels, check_range, check_text, encode_json
 
@@ -112,6 +113,11 @@ class EmbeddedEngine(Notes, Care):
         check_range("limit", query.limit, 1, PAGE_LIMIT)
         async with self._banks.use(query.bank) as opened:
             return await self._ranking.search(opened, query)
+
+    async def settle(self, bank: str) -> None:
+        """Wait until all that was put can be found by meaning too; imports and benches do."""
+        async with self._banks.use(bank) as opened:
+            await self._ranking.settle(opened)
 
     async def get(self, bank: str, id: str) -> Item:
         return await self._read(bank, lambda connection: find(connection, id))
@@ -283,7 +289,7 @@ class EmbeddedEngine(Notes, Care):
 async def open_engine(
     directory: Path,
     *,
-    ranking: Callable[[TaskGroup], Ranking],
+    ranking: Callable[[TaskGroup], Ranking] = HybridRanking,
     catalogue: Catalogue | None = None,
     now: Callable[[], int] = wall_clock,
     open_limit: int = OPEN_LIMIT,

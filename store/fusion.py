@@ -27,6 +27,7 @@ Pure functions: no clock, no database, no NumPy. Ties are broken by age, newer f
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from heapq import nlargest
 from itertools import pairwise
 from typing import Final
 
@@ -104,8 +105,9 @@ def rank(
     yardstick: float,
     mode: Mode = "hybrid",
     weights: Weights = MEANINGFUL,
+    limit: int = 10,
 ) -> list[Ranked]:
-    """The candidates that may answer, best first. `yardstick` is `lexical.best_possible`."""
+    """The best `limit` of those that may answer. `yardstick` is `lexical.best_possible`."""
     match mode:
         case "keyword":
             return _by_one(
@@ -116,23 +118,28 @@ def rank(
                 ],
                 yardstick,
                 _COVER,
+                limit,
             )
         case "semantic":
             return _by_one(
-                [(c, c.cosine) for c in candidates if c.cosine is not None], yardstick, _CLOSENESS
+                [(c, c.cosine) for c in candidates if c.cosine is not None],
+                yardstick,
+                _CLOSENESS,
+                limit,
             )
         case _:
-            return _hybrid(candidates, yardstick, weights)
+            return _hybrid(candidates, yardstick, weights, limit)
 
 
 def _by_one(
     valued: Sequence[tuple[Candidate, float]],
     yardstick: float,
     curve: tuple[tuple[float, float], ...],
+    limit: int,
 ) -> list[Ranked]:
     ordered = sorted(
         ((c, value) for c, value in valued if c.may_answer), key=lambda it: (-it[1], -it[0].id)
-    )
+    )[:limit]
     return _never_rising(
         [
             Ranked(
@@ -146,7 +153,9 @@ def _by_one(
     )
 
 
-def _hybrid(candidates: Sequence[Candidate], yardstick: float, weights: Weights) -> list[Ranked]:
+def _hybrid(
+    candidates: Sequence[Candidate], yardstick: float, weights: Weights, limit: int
+) -> list[Ranked]:
     total = weights.keyword + weights.vector
     by_words, by_meaning = (
         (weights.keyword / total, weights.vector / total) if total > 0 else (0.5, 0.5)
@@ -162,14 +171,14 @@ def _hybrid(candidates: Sequence[Candidate], yardstick: float, weights: Weights)
     boosts: dict[int, float] = {}
     for c in candidates:
         boosts[c.id] = PHRASE * c.is_phrase - ASKING * c.is_asking + _recency(c)
-        values[c.id] = base[c.id] + context[c.id] + boosts[c.id]
-    ordered = sorted(
-        (c for c in candidates if c.may_answer), key=lambda c: (-round(values[c.id], 9), -c.id)
-    )
+        # Rounded, so that ties are ties whatever the order of the sums.
+        values[c.id] = round(base[c.id] + context[c.id] + boosts[c.id], 9)
+    ordered = sorted((c for c in candidates if c.may_answer), key=lambda c: (-values[c.id], -c.id))
     fifth = values[ordered[_STANDOUT_RANK].id] if len(ordered) > _STANDOUT_RANK else 0.0
-    second = sorted((c.words for c in candidates), reverse=True)[1] if len(candidates) > 1 else 0.0
+    leading = nlargest(2, (c.words for c in candidates))
+    second = leading[1] if len(leading) > 1 else 0.0
     ranked: list[Ranked] = []
-    for c in ordered:
+    for c in ordered[:limit]:
         value = values[c.id]
         lead = (c.words - second) / yardstick if yardstick > 0 else 0.0
         score = max(

@@ -5,7 +5,6 @@ the items that can be found, the rows of `words`, and the rows of `vectors` (inv
 is prepared before it: checking, hashing and cutting into words need no connection and may be slow.
 """
 
-import secrets
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from store.database import Connection
 from store.errors import InvalidInput, KeyReused, NotFound, UndoExpired
+from store.ids import fresh_id
 from store.items import (
     COLUMNS,
     LIVE,
@@ -25,7 +25,7 @@ from store.items import (
     find,
     item_from,
     item_of,
-    searchable,
+    searchable_text,
     where,
 )
 from store.lexical import index_text
@@ -54,6 +54,7 @@ _PREFIXES: Final[dict[Kind, str]] = {
     "narrative": "nar", "skill": "skill", "chunk": "chk",
 }  # fmt: skip
 ALL: Final = Filters()
+_NOTHING: Final = Provenance()
 _AT: Final = {name: position for position, name in enumerate(COLUMNS)}
 # Kinds whose exact repetition is the same thing said again. The others have rules of their own.
 _SAME_BY_CONTENT: Final = ("memory", "event")
@@ -67,6 +68,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     values: tuple[Any, ...]  # one for each of COLUMNS; the rowid is still 0
     tokens: str
     idempotency_key: str | None = None
+    is_fresh: bool = False  # the id was made just now and cannot be taken
 
 
 class Changes:
@@ -103,7 +105,7 @@ def changing(connection: Connection) -> Generator[Changes]:
 def prepare(new: NewMemory, now: int) -> Prepared:
     """Check a put and do all of it that needs no database."""
     check(new)
-    id = new.id or f"{_PREFIXES[new.kind]}_{secrets.token_hex(16)}"
+    id = new.id or fresh_id(_PREFIXES[new.kind], now)
     occurred_at = now if new.occurred_at is None else new.occurred_at
     values = (
         0, id, new.kind, new.title, new.text, new.context, new.category, new.status, new.level,
@@ -113,7 +115,12 @@ def prepare(new: NewMemory, now: int) -> Prepared:
         encode_provenance(new.provenance), occurred_at, now, now, None, 0, None, None,
         sameness(new),
     )  # fmt: skip
-    return Prepared(values=values, tokens=tokens_of(values), idempotency_key=new.idempotency_key)
+    return Prepared(
+        values=values,
+        tokens=tokens_of(values),
+        idempotency_key=new.idempotency_key,
+        is_fresh=new.id is None,
+    )
 
 
 def check(new: NewMemory) -> None:
@@ -246,7 +253,8 @@ def insert_row(
     values[_AT["document"]] = document
     values[_AT["position"]] = position
     return _insert(
-        changes, Prepared(values=tuple(values), tokens=prepared.tokens, idempotency_key=None)
+        changes,
+        Prepared(values=tuple(values), tokens=prepared.tokens, is_fresh=prepared.is_fresh),
     )
 
 
@@ -293,7 +301,15 @@ def unlist(changes: Changes, rowid: int) -> None:
 
 def tokens_of(values: Sequence[Any]) -> str:
     """What the item in these column values is found by."""
-    return index_text(searchable(item_from(values)))
+    return index_text(
+        searchable_text(
+            values[_AT["title"]],
+            values[_AT["text"]],
+            values[_AT["context"]],
+            values[_AT["tags"]],
+            values[_AT["details"]],
+        )
+    )
 
 
 def count_words(tokens: str) -> int:
@@ -301,6 +317,8 @@ def count_words(tokens: str) -> int:
 
 
 def encode_provenance(provenance: Provenance) -> str:
+    if provenance == _NOTHING:
+        return "{}"
     check_labels(
         dialect=provenance.dialect,
         client=provenance.client,
@@ -401,12 +419,16 @@ def _insert(changes: Changes, prepared: Prepared) -> Put:
     rowid = changes.next()
     values: tuple[Any, ...] = (rowid, *prepared.values[1:])
     id: str = values[_AT["public_id"]]
-    taken = changes.connection.execute("SELECT 1 FROM items WHERE public_id = ?", (id,)).fetchone()
-    if taken is not None:
+    if not prepared.is_fresh and _is_taken(changes.connection, id):
         raise InvalidInput("id", "is the id of another item already")
     changes.connection.execute(_INSERT, (*values, rowid, digest_of(values)))
     enlist(changes, rowid, prepared.tokens)
     return Put(id=id, rowid=rowid)
+
+
+def _is_taken(connection: Connection, id: str) -> bool:
+    row = connection.execute("SELECT 1 FROM items WHERE public_id = ?", (id,)).fetchone()
+    return row is not None
 
 
 def _repeat(changes: Changes, values: Sequence[Any]) -> Put | None:

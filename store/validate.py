@@ -29,7 +29,7 @@ LIST_LIMIT: Final = 1_000
 def check_text(field: str, value: str, *, limit: int = TEXT_LIMIT, empty: bool = True) -> None:
     """A text that can be kept and given back as it is."""
     try:
-        size = len(value.encode())
+        size = len(value) if value.isascii() else len(value.encode())
     except UnicodeEncodeError:
         raise TextNotStorable(field, "must not hold half a surrogate pair") from None
     if "\x00" in value:
@@ -86,6 +86,8 @@ def check_range(field: str, value: int, least: int, most: int) -> None:
 
 def encode_json(field: str, value: Mapping[str, Any] | list[Any] | tuple[Any, ...]) -> str:
     """JSON that decodes to the same value, or an error that says which part cannot."""
+    if not value:
+        return "{}" if isinstance(value, Mapping) else "[]"
     _check_json(field, value, 0)
     encoded = msgspec.json.encode(value)
     if len(encoded) > METADATA_LIMIT:

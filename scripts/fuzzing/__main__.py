@@ -2,6 +2,7 @@
 
     scripts/fuzz.py --frames 100000 --transport stdio --transport bridge --transport unix
     scripts/fuzz.py --frames 5000 --command 'python my_server.py'
+    scripts/fuzz.py --frames 20000 --transport bridge --kills 0.05
     scripts/fuzz.py --replay .cache/fuzz/stdio-2025-03-26-1.frames
 
 Exit 0: nothing found. Exit 1: something found; its seed and the frames sent so far are printed and
@@ -41,6 +42,7 @@ def main() -> int:
                 seed,
                 command=options.command,
                 revisions=revisions,
+                kills=options.kills,
                 say=run.tell,
             )
         except run.Fault as fault:
@@ -55,7 +57,7 @@ def main() -> int:
         print(
             f"PASS  {transport}: seed {seed}, {tally.frames} frames in {seconds:.0f} s, "
             f"{tally.answers} answers, {tally.nameless} errors without an id, "
-            f"{tally.notices} notifications; {grown}"
+            f"{tally.notices} notifications, {tally.killed} daemons killed; {grown}"
         )
         codes = ", ".join(f"{code} ×{count}" for code, count in sorted(tally.codes.items()))
         print(f"      codes: {codes}")
@@ -70,8 +72,17 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--revision", action="append", choices=corpus.REVISIONS)
     parser.add_argument("--seed", type=int, help="the run to repeat; random if not given")
     parser.add_argument("--command", help="a stdio server to fuzz instead of recalld")
+    parser.add_argument(
+        "--kills",
+        type=float,
+        default=0.0,
+        metavar="CHANCE",
+        help="bridge only: the chance, after each burst, of kill -9 for the daemon",
+    )
     parser.add_argument("--replay", type=Path, metavar="FILE", help="send saved frames again")
     options = parser.parse_args()
+    if options.kills and options.transport != ["bridge"]:
+        parser.error("--kills goes with --transport bridge")
     options.transport = options.transport or (
         ["stdio"] if options.command or options.replay else list(run.TRANSPORTS)
     )

@@ -22,7 +22,8 @@ sys.set_int_max_str_digits(0)
 BOM: Final = b"\xef\xbb\xbf"
 ANY_ID: Final = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9.eE+-]+)')
 # An internal error is a crash that was caught, unless the server says which limit it stood at.
-EXPLAINED: Final = frozenset({"overloaded", "too_many_in_flight", "in_flight_limit"})
+EXPLAINED: Final = frozenset({"overloaded"})
+DAEMON_LOST: Final = "daemon_lost"
 
 
 class Broken(Exception):
@@ -34,7 +35,8 @@ class _Members(list[tuple[str, Any]]):
 
 
 class Oracle:
-    def __init__(self) -> None:
+    def __init__(self, *, deaths: bool = False) -> None:
+        self.explained = EXPLAINED | {DAEMON_LOST} if deaths else EXPLAINED
         self.sent: Counter[Identity] = Counter()
         self.answered: Counter[Identity] = Counter()
         self.owed: set[str] = set()
@@ -93,7 +95,7 @@ class Oracle:
         self.codes[code] += 1
         data = error.get("data")
         kind = data.get("kind") if isinstance(data, dict) else None
-        if code == -32603 and kind not in EXPLAINED:
+        if code == -32603 and kind not in self.explained:
             raise Broken(f"an internal error: {line[:300]!r}")
 
     def _identity(self, message: dict[str, Any], line: bytes) -> None:

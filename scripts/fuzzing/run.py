@@ -6,7 +6,9 @@ into a segment, when caches are filled, and at its end.
 """
 
 import contextlib
+import os
 import shlex
+import signal
 import socket
 import sys
 import time
@@ -21,11 +23,12 @@ from scripts.fuzzing import corpus, mutate
 from scripts.fuzzing.oracle import Broken, Oracle
 from scripts.kit.caches import CACHE
 from scripts.kit.duplex import Duplex, Hangup, Silence
-from scripts.kit.ours import Home, alive, fresh_home
+from scripts.kit.ours import Home, alive, daemons, fresh_home
 from scripts.kit.pipes import Child, resident_bytes
 
 TRANSPORTS: Final = ("stdio", "bridge", "unix")
 PATIENCE: Final = 20.0
+LEAVING: Final = 5.0
 GROWTH: Final = 12_000_000
 HUGE: Final = (300_000, 2_000_000, 12_000_000)
 
@@ -54,6 +57,7 @@ class Tally:
     answers: int = 0
     nameless: int = 0
     notices: int = 0
+    killed: int = 0
     codes: dict[int, int] = field(default_factory=dict)
     growth: dict[str, int] = field(default_factory=dict)
     resident: dict[str, int] = field(default_factory=dict)
@@ -66,21 +70,29 @@ class Wire:
     read: int
     write: int
     processes: dict[str, int]
-    end: Callable[[], None]
+    hang_up: Callable[[], None]
+    exit_code: Callable[[], int]
+
+    @property
+    def is_process(self) -> bool:
+        return self.read != self.write
 
 
 class Target:
     """Whom we fuzz: opens a new connection for each segment."""
 
-    def __init__(self, stack: ExitStack, transport: str, command: str | None = None) -> None:
+    def __init__(
+        self, stack: ExitStack, transport: str, command: str | None = None, kills: float = 0.0
+    ) -> None:
         self.transport = transport
+        self.kills = kills
         self.command = command
         self.daemon = 0
         self.home: Home | None = None
         self.socket = ""
         if command is None:
             self.home = stack.enter_context(fresh_home())
-            if transport != "stdio":
+            if transport != "stdio" and not kills:
                 told = self.home.serve()
                 self.daemon, self.socket = int(told["pid"]), str(told["socket"])
 
@@ -88,7 +100,14 @@ class Target:
         if self.transport == "unix":
             peer = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
             peer.connect(self.socket)
-            return Wire(peer.fileno(), peer.fileno(), {"daemon": self.daemon}, peer.close)
+            number = peer.fileno()
+            return Wire(
+                number,
+                number,
+                {"daemon": self.daemon},
+                hang_up=lambda: peer.shutdown(socket.SHUT_WR),
+                exit_code=lambda: 0,
+            )
         if self.command is not None:
             command, env = shlex.split(self.command), {}
         else:
@@ -100,12 +119,7 @@ class Target:
         if self.daemon:
             processes["daemon"] = self.daemon
 
-        def end() -> None:
-            code = child.close(10.0)
-            if code != 0 and self.command is None:
-                raise Broken(f"exit code {code} after stdin was closed")
-
-        return Wire(child.out, child.to, processes, end)
+        return Wire(child.out, child.to, processes, child.hang_up, child.close)
 
 
 class Maker:
@@ -163,10 +177,10 @@ class Maker:
     def harmed(self) -> bytes:
         tree = self.rng.random()
         frame: Any = self.base()
-        if tree < 0.6:
+        if tree < 0.75:
             frame = mutate.harm_tree(self.rng, frame, self.known)
         line = mutate.write(frame)
-        if tree > 0.5:
+        if tree > 0.65:
             line = mutate.harm_bytes(self.rng, line, mutate.write(self.base()))
         if self.rng.random() < 0.01:
             # Two frames run together; the second is harmed as well, so that nothing owed is lost.
@@ -195,12 +209,17 @@ def fuzz(
     *,
     command: str | None = None,
     revisions: tuple[str, ...] = corpus.REVISIONS,
+    kills: float = 0.0,
     say: Callable[[str], None] = lambda words: None,
 ) -> Tally:
-    """Sends this many frames, spread over the revisions; raises `Fault` at the first misdeed."""
+    """Sends this many frames, spread over the revisions; raises `Fault` at the first misdeed.
+
+    `kills` is the chance, burst by burst, that the daemon behind a bridge is killed in the middle
+    of it: then an error that says so is an answer too, and still the only one.
+    """
     tally = Tally()
     with ExitStack() as stack:
-        target = Target(stack, transport, command)
+        target = Target(stack, transport, command, kills)
         for part, revision in enumerate(revisions):
             share = frames // len(revisions) + (part < frames % len(revisions))
             before = time.monotonic()
@@ -212,7 +231,7 @@ def fuzz(
 def _segment(
     target: Target, rng: Random, revision: str, frames: int, seed: int, tally: Tally
 ) -> None:
-    oracle = Oracle()
+    oracle = Oracle(deaths=target.kills > 0)
     maker = Maker(rng, revision, oracle)
     log: list[bytes] = []
     sent = 0
@@ -224,9 +243,12 @@ def _segment(
             def pump(data: bytes, owed: str | None) -> None:
                 log.append(data)
                 oracle.sending(data)
-                duplex.exchange(
-                    data, (lambda: owed not in oracle.owed) if owed else (lambda: True), PATIENCE
-                )
+                for piece in _chopped(rng, data):
+                    duplex.exchange(piece, lambda: True, PATIENCE)
+                if target.home is not None and rng.random() < target.kills:
+                    tally.killed += _kill(target.home)
+                if owed:
+                    duplex.exchange(b"", lambda: owed not in oracle.owed, PATIENCE)
 
             if revision != corpus.MODERN:
                 oracle.owe("M-0")
@@ -249,13 +271,13 @@ def _segment(
                 duplex.exchange(b"", lambda: not oracle.owed, PATIENCE)
             oracle.settle()
             _look(wire, warm, tally)
-            wire.end()
+            _leave(wire, duplex)
             if target.daemon and not alive(target.daemon):
                 raise Broken("the daemon has died")
     except (Broken, Silence, Hangup, OSError) as fault:
         if target.daemon and not alive(target.daemon):
             fault = Broken(f"the daemon has died; seen as: {fault}")
-        saved = _save(target.transport, seed, revision, log)
+        saved = _save(target, seed, revision, log)
         raise Fault(str(fault), seed, revision, sent, saved) from fault
     tally.frames += sent
     tally.answers += oracle.answered.total()
@@ -265,11 +287,45 @@ def _segment(
         tally.codes[code] = tally.codes.get(code, 0) + count
 
 
+def _kill(home: Home) -> int:
+    found = daemons(home)
+    for daemon in found:
+        os.kill(daemon, signal.SIGKILL)
+    return len(found)
+
+
+def _leave(wire: Wire, duplex: Duplex) -> None:
+    """Ends the input and hears the output out: last words are held to the same rules."""
+    wire.hang_up()
+    try:
+        duplex.exchange(b"", lambda: False, LEAVING if wire.is_process else 0.2)
+    except Silence:
+        # A socket may stay half open while calls go on; a process has to leave.
+        if wire.is_process:
+            raise
+    except Hangup:
+        pass
+    if (code := wire.exit_code()) != 0:
+        raise Broken(f"exit code {code} after its input ended")
+
+
 def _bursts(rng: Random, frames: int) -> Iterator[int]:
     while frames > 0:
         burst = min(frames, rng.choice((1, 2, 5, 20, 60)))
         yield burst
         frames -= burst
+
+
+def _chopped(rng: Random, data: bytes) -> Iterator[bytes]:
+    """Now and then the same bytes in small writes: no boundary means anything."""
+    if rng.random() < 0.9 or len(data) > 50_000:
+        yield data
+        return
+    at = 0
+    while at < len(data):
+        size = rng.choice((1, 3, 17, 200, 5_000))
+        yield data[at : at + size]
+        at += size
 
 
 def _look(wire: Wire, warm: dict[str, int], tally: Tally) -> None:
@@ -283,11 +339,14 @@ def _look(wire: Wire, warm: dict[str, int], tally: Tally) -> None:
             raise Broken(f"{process} grew by {grown / 1e6:.1f} MB in two thirds of a segment")
 
 
-def _save(transport: str, seed: int, revision: str, log: list[bytes]) -> Path:
+def _save(target: Target, seed: int, revision: str, log: list[bytes]) -> Path:
+    """Keeps the frames sent, and beside them what our processes said on stderr."""
     folder = CACHE / "fuzz"
     folder.mkdir(parents=True, exist_ok=True)
-    place = folder / f"{transport}-{revision}-{seed}.frames"
+    place = folder / f"{target.transport}-{revision}-{seed}.frames"
     place.write_bytes(b"".join(log))
+    if target.home is not None:
+        place.with_suffix(".stderr").write_text(target.home.last_words())
     return place
 
 
@@ -304,7 +363,7 @@ def replay(transport: str, saved: Path, *, command: str | None = None) -> Oracle
         modern = mutate.write(corpus.call("M-last", "server/discover", None, modern=True)) + b"\n"
         oracle.sending(modern)
         duplex.exchange(modern, lambda: not oracle.owed, PATIENCE)
-        wire.end()
+        _leave(wire, duplex)
     return oracle
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+ROOT: Final = Path(__file__).resolve().parents[2]
 COMMAND: Final = str(Path(sys.executable).with_name("recalld"))
 READY_SECONDS: Final = 20.0
 
@@ -20,8 +21,11 @@ READY_SECONDS: Final = 20.0
 class Home:
     """A `RECALLD_HOME` with nothing in it, limits off, and whatever daemon comes to live there."""
 
-    def __init__(self, path: Path, extra: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, path: Path, extra: Mapping[str, str] | None = None, command: str = COMMAND
+    ) -> None:
         self.path = path
+        self.command = command
         self.env = {"RECALLD_HOME": str(path), "RECALLD_RATE_LIMIT": "0", **(extra or {})}
         self.daemons: list[subprocess.Popen[bytes]] = []
 
@@ -31,11 +35,11 @@ class Home:
         return self.path / "stderr.log"
 
     def stdio(self, *, embedded: bool = False) -> list[str]:
-        return [COMMAND, "stdio", "--fixtures", *(["--embedded"] if embedded else [])]
+        return [self.command, "stdio", "--fixtures", *(["--embedded"] if embedded else [])]
 
     def run(self, *arguments: str, seconds: float = 20.0) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [COMMAND, *arguments],
+            [self.command, *arguments],
             env={**os.environ, **self.env},
             capture_output=True,
             text=True,
@@ -56,7 +60,7 @@ class Home:
         """Starts a daemon as our child and waits until it says where it listens."""
         with self.log.open("ab") as log:
             daemon = subprocess.Popen(
-                [COMMAND, "serve", "--no-http", "--fixtures", *arguments],
+                [self.command, "serve", "--no-http", "--fixtures", *arguments],
                 env={**os.environ, **self.env},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -93,6 +97,32 @@ class Home:
             os.kill(told["pid"], signal.SIGKILL)
 
 
+def daemons(home: Home) -> list[int]:
+    """The daemons living in this home, found by looking at processes, not by asking recalld."""
+    found = []
+    wanted = f"RECALLD_HOME={home.path}".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            environment = (entry / "environ").read_bytes().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        if wanted in environment and b"serve" in arguments and alive(int(entry.name)):
+            found.append(int(entry.name))
+    return found
+
+
+def installed() -> str:
+    """The command in the environment users get (`scripts/recalld`): no development packages.
+
+    They matter to a clock: structlog, for one, imports rich when it finds it.
+    """
+    subprocess.run([ROOT / "scripts" / "recalld", "--version"], check=True, capture_output=True)
+    return str(ROOT / ".venv-run" / "bin" / "recalld")
+
+
 def gone(pid: int, seconds: float) -> bool:
     """Whether the process has left within this time."""
     deadline = time.monotonic() + seconds
@@ -113,11 +143,11 @@ def alive(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def fresh_home(extra: Mapping[str, str] | None = None) -> Iterator[Home]:
+def fresh_home(extra: Mapping[str, str] | None = None, command: str = COMMAND) -> Iterator[Home]:
     """A home that is empty at first and, with its daemon, gone afterwards."""
     # Short, directly under /tmp: a socket path may hold 107 bytes.
     path = Path(tempfile.mkdtemp(prefix="recalld-", dir="/tmp"))
-    home = Home(path, extra)
+    home = Home(path, extra, command)
     try:
         yield home
     finally:

@@ -117,12 +117,17 @@ class Child:
             if message.get("id") == identity and "method" not in message:
                 return message
 
+    def hang_up(self) -> None:
+        """Closes stdin, as clients end a server."""
+        if self.process.stdin is not None and not self.process.stdin.closed:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
+
     def close(self, seconds: float = 5.0) -> int:
-        """Closes stdin, as clients end a server, and kills it if it does not leave in time."""
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream is not None and not stream.closed:
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
+        """Hangs up, gives the exit code, and kills a server that does not leave in time."""
+        self.hang_up()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:

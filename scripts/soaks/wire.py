@@ -3,6 +3,7 @@
     scripts/soak.py wire                  everything, about five minutes
     scripts/soak.py wire crowd            64 socket clients x 8 calls in flight for 60 s
     scripts/soak.py wire deaths           kill -9 of the daemon every 2 s under 8 bridges, 60 s
+    scripts/soak.py wire stops            the same with SIGTERM: a daemon that drains
     scripts/soak.py wire stampede         20 bridges at once on an empty home, 10 rounds
     scripts/soak.py wire readers          50 clients that ask for much and read nothing
     scripts/soak.py wire visitors         2,000 connections that come, call and go
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from scripts.kit import pipes, swarm
-from scripts.kit.ours import COMMAND, Home, alive, fresh_home, gone
+from scripts.kit.ours import COMMAND, daemons, fresh_home, gone
 from scripts.kit.swarm import Talker
 
 MEGABYTE: Final = 1_000_000
@@ -75,8 +76,10 @@ def crowd(clients: int, window: int, seconds: float) -> Verdict:
         )
 
 
-def deaths(bridges: int, seconds: float, every: float) -> Verdict:
-    """The daemon is killed again and again; every call is answered once: a result or an error."""
+def deaths(
+    bridges: int, seconds: float, every: float, how: signal.Signals = signal.SIGKILL
+) -> Verdict:
+    """The daemon dies again and again; every call is answered once: a result or an error."""
     faults: list[str] = []
     killed: list[int] = []
     with fresh_home() as home, ExitStack() as stack:
@@ -85,7 +88,15 @@ def deaths(bridges: int, seconds: float, every: float) -> Verdict:
             for _ in range(bridges)
         ]
         talkers = [
-            Talker(f"bridge-{number}", child.out, child.to, window=4, interval=0.005)
+            # Every other one sends long texts, so that deaths also fall into half-written frames.
+            Talker(
+                f"bridge-{number}",
+                child.out,
+                child.to,
+                window=4,
+                interval=0.005,
+                filler="." * (number % 2 * 30_000),
+            )
             for number, child in enumerate(children)
         ]
         _talk(talkers, 0.1, faults)  # everybody has opened before the first death
@@ -98,7 +109,7 @@ def deaths(bridges: int, seconds: float, every: float) -> Verdict:
             due = now + every
             found = daemons(home)
             if found:
-                os.kill(found[0], signal.SIGKILL)
+                os.kill(found[0], how)
                 killed.append(found[0])
 
         _talk(talkers, seconds, faults, tick=kill)
@@ -116,7 +127,7 @@ def deaths(bridges: int, seconds: float, every: float) -> Verdict:
             faults.append(f"bridges exited with {sorted(codes)}")
         return Verdict(
             "deaths",
-            f"{bridges} bridges for {seconds:g} s, {len(killed)} daemons killed: "
+            f"{bridges} bridges for {seconds:g} s, {len(killed)} daemons ended by {how.name}: "
             f"{served:,} results, {refused.total():,} errors {dict(refused)}, "
             f"longest wait {longest:.2f} s",
             faults,
@@ -261,23 +272,6 @@ def _visit(path: str, times: int, faults: list[str]) -> None:
 # --- what they share ---------------------------------------------------------------------------
 
 
-def daemons(home: Home) -> list[int]:
-    """The daemons living in this home, found by looking at processes, not by asking recalld."""
-    found = []
-    wanted = f"RECALLD_HOME={home.path}".encode()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            arguments = (entry / "cmdline").read_bytes().split(b"\0")
-            environment = (entry / "environ").read_bytes().split(b"\0")
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-        if wanted in environment and b"serve" in arguments and alive(int(entry.name)):
-            found.append(int(entry.name))
-    return found
-
-
 def _socket_talker(stack: ExitStack, path: str, name: str, window: int) -> Talker:
     peer = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
     peer.connect(path)
@@ -337,6 +331,7 @@ def main() -> int:
     soaks: dict[str, Callable[[], Verdict]] = {
         "crowd": lambda: crowd(64, 8, options.seconds),
         "deaths": lambda: deaths(8, options.seconds, 2.0),
+        "stops": lambda: deaths(8, options.seconds, 2.0, signal.SIGTERM),
         "stampede": lambda: stampede(20, options.rounds),
         "readers": lambda: readers(50, min(20.0, options.seconds)),
         "visitors": lambda: visitors(2_000),

@@ -141,9 +141,9 @@ def _target(case: Case, home: Home, socket: str, ends: Path) -> dict[str, Any]:
     if case.way == "unix":
         server = [sys.executable, str(DRIVERS / "relay.py"), socket]
     else:
-        server = home.stdio(embedded=case.way == "embedded")
-    witness = [sys.executable, str(DRIVERS / "witness.py"), str(ends)]
-    return {"command": [*witness, *server], "env": env}
+        witness = [sys.executable, str(DRIVERS / "witness.py"), str(ends)]
+        server = [*witness, *home.stdio(embedded=case.way == "embedded")]
+    return {"command": server, "env": env}
 
 
 def _drive(command: list[str], folder: Path, **env: str) -> str:
@@ -198,8 +198,8 @@ def _inspect(
 def _judge(case: Case, told: dict[str, Any], ends: Path) -> None:
     if told["version"] != case.version:
         raise Failed(f"agreed on {told['version']}, expected {case.version}")
-    if case.way == "unix" and case.peer == "mcp-2":
-        return
+    if case.way == "unix":
+        return  # what the client started was a relay of ours; the daemon lives on
     deadline = time.monotonic() + 5.0
     while not ends.exists() and time.monotonic() < deadline:
         time.sleep(0.01)

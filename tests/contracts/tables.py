@@ -75,20 +75,21 @@ class Dialect:
 def missing_and_strange(result: Any, tool: Tool) -> tuple[list[str], list[str]]:
     """Documented fields that are absent or of the wrong type, and fields nobody documented."""
     assert not isinstance(tool.result, str)
+    documented = tool.result
     wrong: list[str] = []
     seen: set[str] = set()
 
     def walk(value: Any, path: str) -> None:
-        if path in tool.result:
+        if path in documented:
             seen.add(path)
-            if not any(TYPES[name](value) for name in tool.result[path].split("|")):
-                wrong.append(f"{path} is {value!r}, not {tool.result[path]}")
+            if not any(TYPES[name](value) for name in documented[path].split("|")):
+                wrong.append(f"{path} is {value!r}, not {documented[path]}")
         elif path and path not in tool.ours:
             strange.append(path)
         if path in tool.ours:
             return
         if isinstance(value, dict) and (
-            not path or any(p.startswith(f"{path}.") for p in tool.result)
+            not path or any(p.startswith(f"{path}.") for p in documented)
         ):
             for name, member in value.items():
                 walk(member, f"{path}.{name}" if path else name)
@@ -98,5 +99,5 @@ def missing_and_strange(result: Any, tool: Tool) -> tuple[list[str], list[str]]:
 
     strange: list[str] = []
     walk(result, "")
-    wrong += [f"{path} is missing" for path in tool.result if path not in seen]
+    wrong += [f"{path} is missing" for path in documented if path not in seen]
     return wrong, strange

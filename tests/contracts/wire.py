@@ -227,14 +227,19 @@ class Client:
         self._child.stdin.write(data)
         self._child.stdin.flush()
 
+    def _handle(self) -> int:
+        if self._socket is not None:
+            return self._socket.fileno()
+        assert self._child is not None and self._child.stdout is not None
+        return self._child.stdout.fileno()
+
     def line(self) -> bytes:
         deadline = time.monotonic() + SECONDS
         while b"\n" not in self._buffer:
-            handle = self._socket or (self._child and self._child.stdout)
-            assert handle is not None
+            handle = self._handle()
             ready, _, _ = select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
             assert ready, "no answer"
-            chunk = os.read(handle.fileno(), 1 << 20)
+            chunk = os.read(handle, 1 << 20)
             assert chunk, "the connection ended"
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
