@@ -260,6 +260,7 @@ DIALECT: Final = Dialect(
                     "keyword_query",
                     "risks",
                     "generated_at",
+                    "degraded",
                     "results[].truncated",
                     "verified_cards[]",
                     "unverified_cards[]",

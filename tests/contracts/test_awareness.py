@@ -1,6 +1,7 @@
 """Awareness's promises beyond the tables: examples, workflows, modes, filters (seed 002)."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -44,6 +45,13 @@ def recall(client: Client, question: str, **arguments: Any) -> Any:
     answer = client.call("awareness_recall", semantic_query=question, **arguments)
     assert not answer.is_error, answer
     return answer.json
+
+
+def settle(client: Client) -> None:
+    """Wait until what was written has its vectors: until then scores may still move."""
+    deadline = time.monotonic() + 20
+    while "degraded" in recall(client, "anything"):
+        assert time.monotonic() < deadline, "the vectors never came"
 
 
 def said_no(client: Client, tool: str, **arguments: Any) -> str:
@@ -905,6 +913,7 @@ def test_memories_do_not_leak_into_each_other(daemon: Home) -> None:
     one, other = connect(daemon, "unix"), connect(daemon, "unix")
     try:
         tell_a_story(one)
+        settle(one)
         alone = [recall(one, "cache", recall_mode=mode) for mode in RECALL_MODES]
         for i in range(50):
             record(other, action="remember", text=f"Decision: the cache lives in Redis {i}.")
@@ -988,6 +997,7 @@ def test_an_absent_argument_means_its_documented_default(
         found.pop("session_id", None)
         return found
 
+    settle(memory)
     absent = answer()
     for name, default in defaults.items():
         assert answer(**{name: default}) == absent, name
