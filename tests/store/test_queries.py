@@ -67,6 +67,8 @@ async def test_hostile_texts_are_kept_and_come_back_as_they_were(engine: Embedde
     storable = [text for text in HOSTILE if text.strip() and "\x00" not in text]
     storable = [text for text in storable if not any("\ud800" <= sign <= "\udfff" for sign in text)]
     for text in storable:
-        put = await engine.put("w", NewMemory(text=text, title=text[:1000], metadata={text[:99]: text[:99]}))
+        put = await engine.put(
+            "w", NewMemory(text=text, title=text[:1000], metadata={text[:99]: text[:99]})
+        )
         item = await engine.get("w", put.id)
         assert (item.text, item.metadata) == (text, {text[:99]: text[:99]})
