@@ -20,6 +20,8 @@ class House(Struct, frozen=True, kw_only=True, eq=False):
     engine: Engine
     now: Callable[[], int]
     final_limit: int = 12
+    #: What `awareness_get_agent_prompt` wants as `api_key`; empty: nothing.
+    api_key: str = ""
 
 
 def provenance(context: Context, dialect: str, explanation: str | None = None) -> Provenance:

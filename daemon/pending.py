@@ -7,6 +7,7 @@ the bridge instead, which says whether asking again is safe. Standard library on
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, NoReturn, cast
 
 from daemon.version import VERSION
@@ -38,6 +39,7 @@ REPLAY_ID: Final = "recalld-bridge-replay"
 #: More than a daemon ever has in flight; a bound for what a hostile client makes us remember.
 MOST_WAITING: Final = 10_000
 MAX_DEPTH: Final = 64  # as protocol.jsonrpc has it
+MAX_BATCH: Final = 1024  # as protocol.connection has it
 
 
 class Fraction(str):
@@ -69,7 +71,16 @@ class Pending:
         self.waiting: dict[str, Waiting] = {}
         self.retry_safe: frozenset[str] = frozenset()
         self.initialize: dict[str, Any] | None = None
+        self._opening: dict[str, Any] | None = None  # an initialize that has no answer yet
         self.initialized: bytes | None = None
+
+    def asked_by(self, lines: Iterable[bytes]) -> frozenset[str]:
+        """The ids that these lines would wait for, sent by the same client."""
+        alike = Pending()
+        alike.initialize, alike._opening = self.initialize, self._opening
+        for line in lines:
+            alike.sent(line)
+        return frozenset(alike.waiting)
 
     def sent(self, line: bytes) -> None:
         """The client sent this line."""
@@ -80,19 +91,22 @@ class Pending:
             return  # the daemon will say what is wrong with it, without an id
         if end != len(text) or _is_too_deep(text, message):
             return
-        for element in cast("list[Any]", message) if isinstance(message, list) else [message]:
-            if isinstance(element, dict):
-                self._note(cast("dict[str, Any]", element), line)
+        if isinstance(message, dict):
+            self._note(cast("dict[str, Any]", message), line)
+        elif isinstance(message, list) and self._has_batches():
+            elements = cast("list[Any]", message)
+            for element in elements if len(elements) <= MAX_BATCH else []:
+                if isinstance(element, dict):
+                    self._note(cast("dict[str, Any]", element), line)
 
     def answered(self, line: bytes) -> None:
         """The daemon sent this line."""
         found = _ANSWER.match(line)
         if found is not None:
             raw = found[1]
-            if b"\\" not in raw:
-                self.waiting.pop(raw.decode(), None)
-                return
-            self.waiting.pop(_canonical(json.loads(raw)), None)
+            waiting = self.waiting.pop(_answered_key(raw), None)
+            if waiting is not None and waiting.method == "initialize":
+                self._settle_opening(line.startswith(b'"result"', found.end()))
         elif line[:1] == b"[":
             for element in json.loads(line):
                 if "id" in element:
@@ -110,7 +124,7 @@ class Pending:
         if not _is_id(request_id):
             return
         if method == "initialize" and self.initialize is None:
-            self.initialize = message
+            self._opening = message
         name = params.get("name") if method == "tools/call" else None
         key = _canonical(request_id)
         if key not in self.waiting:
@@ -118,6 +132,19 @@ class Pending:
                 del self.waiting[next(iter(self.waiting))]
             tool = name if isinstance(name, str) else ""
             self.waiting[key] = Waiting(key, method, tool)
+
+    def _settle_opening(self, is_open: bool) -> None:
+        """An initialize was answered; only one that was agreed is ever made again."""
+        if is_open and self._opening is not None:
+            self.initialize = self._opening
+        self._opening = None
+
+    def _has_batches(self) -> bool:
+        """Whether this client may send arrays; the daemon refuses them whole otherwise."""
+        opening = self.initialize or self._opening
+        if opening is None or not _has_params(opening):
+            return False
+        return bool(opening["params"].get("protocolVersion") == "2025-03-26")
 
     def _notice(self, method: str, params: dict[str, Any], line: bytes) -> None:
         if method == "notifications/initialized":
@@ -167,8 +194,20 @@ def _canonical(request_id: Any) -> str:
     if type(request_id) is int:
         return str(request_id)
     if type(request_id) is Fraction:
-        return request_id.partition(".")[0]
+        return _whole(request_id)
     return json.dumps(request_id, ensure_ascii=False)
+
+
+def _answered_key(raw: bytes) -> str:
+    """The same spelling for an id as the daemon echoes it: 1.0 is 1, -0 is 0, escapes are read."""
+    if raw[:1] == b'"':
+        return raw.decode() if b"\\" not in raw else _canonical(json.loads(raw))
+    return _whole(raw.decode())
+
+
+def _whole(number: str) -> str:
+    whole = number.partition(".")[0]
+    return "0" if whole == "-0" else whole
 
 
 def _is_id(value: Any) -> bool:

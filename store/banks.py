@@ -54,6 +54,7 @@ class OpenBank:
         self.snapshot = directory / SNAPSHOT
         self.pins = 0
         self.used_at = 0.0
+        self.is_awaited = False
         self.unpinned = anyio.Event()
         self.degraded: set[str] = set()
         self.files = threading.Lock()  # held while files beside the database come or go
@@ -61,6 +62,16 @@ class OpenBank:
     @property
     def name(self) -> str:
         return self.bank.name
+
+    def drop_snapshot(self) -> None:
+        """Delete the vector snapshot; the next one is made from the rows."""
+        with self.files:
+            self.snapshot.unlink(missing_ok=True)
+
+    def unpin(self) -> None:
+        self.pins -= 1
+        if not self.pins and self.is_awaited:
+            self.unpinned.set()
 
 
 class Banks:
@@ -101,7 +112,7 @@ class Banks:
 
     def get(self, name: str) -> Bank:
         """The bank of that name, or `BankNotFound`."""
-        bank = self._by_name.get(bank_name(name))
+        bank = self._by_name.get(name) or self._by_name.get(bank_name(name))
         if bank is None:
             raise BankNotFound(name)
         return bank
@@ -178,22 +189,17 @@ class Banks:
 
     # --- open banks -----------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def use(self, name: str) -> AsyncGenerator[OpenBank]:
-        """The bank, open for as long as the block lasts."""
-        bank = self.get(name)
+    def use(self, name: str) -> "_Use":
+        """The bank, open for as long as the block lasts: `async with banks.use(name) as opened`."""
+        return _Use(self, self.get(name))
+
+    async def pin(self, bank: Bank) -> OpenBank:
         opened = self._open.get(bank.id)
         if opened is None:
             opened = await self._open_bank(bank)
         opened.pins += 1
         opened.used_at = time.monotonic()
-        try:
-            yield opened
-        finally:
-            opened.pins -= 1
-            if not opened.pins:
-                opened.unpinned.set()
-                opened.unpinned = anyio.Event()
+        return opened
 
     def open_banks(self) -> list[OpenBank]:
         return list(self._open.values())
@@ -281,7 +287,7 @@ class Banks:
             await self._make_room()
             directory = self.directory(bank)
             try:
-                await anyio.to_thread.run_sync(_make_bank_directory, directory)
+                await anyio.to_thread.run_sync(make_private_directory, directory)
             except OSError as error:
                 raise file_error(error) from error
             path = directory / DATABASE
@@ -312,7 +318,8 @@ class Banks:
 
     async def _retire(self, opened: OpenBank) -> None:
         """Close a bank that can no longer be reached, after its last user is done."""
-        while opened.pins:
+        opened.is_awaited = True
+        if opened.pins:
             await opened.unpinned.wait()
         await self._close_bank(opened)
 
@@ -362,15 +369,28 @@ class Banks:
         await self._catalogue.database.write(forget)
 
 
+class _Use:
+    """A pin on a bank, for the length of a block."""
+
+    __slots__ = ("_bank", "_banks", "_opened")
+
+    def __init__(self, banks: Banks, bank: Bank) -> None:
+        self._banks = banks
+        self._bank = bank
+        self._opened: OpenBank | None = None
+
+    async def __aenter__(self) -> OpenBank:
+        self._opened = await self._banks.pin(self._bank)
+        return self._opened
+
+    async def __aexit__(self, *exception: object) -> None:
+        if self._opened is not None:
+            self._opened.unpin()
+
+
 def claim(connection: Connection, id: str) -> None:
     """A bank's database says whose it is: a file put in another's place is refused."""
     connection.execute("INSERT OR IGNORE INTO state (id, bank) VALUES (1, ?)", (id,))
     (owner,) = connection.execute("SELECT bank FROM state").fetchone()
     if owner != id:
         raise StorageForeign("the database in this bank's place belongs to another bank")
-
-
-def _make_bank_directory(directory: Path) -> None:
-    if not directory.exists():
-        make_private_directory(directory)
-        sync_directory(directory.parent)

@@ -11,7 +11,7 @@ from typing import Final
 import anyio
 
 from store import backup, erase, integrity, memories, portability, stats
-from store.access import LONG_READ_SECONDS, Access, check_page, in_changes
+from store.access import LONG_READ_SECONDS, Access, check_page, in_changes, shielded
 from store.banks import DATABASE, SNAPSHOT, OpenBank, claim
 from store.database import Connection, file_error
 from store.engine import Progress
@@ -36,6 +36,8 @@ BACKUPS_KEPT: Final = backup.KEEP
 
 class Care(Access):
     """See `store.engine.Engine`."""
+
+    erase_wait_seconds = erase.WAIT_SECONDS
 
     async def stats(self, bank: str) -> Stats:
         async with self._banks.use(bank) as opened:
@@ -69,7 +71,7 @@ class Care(Access):
             await opened.database.maintain(
                 lambda connection: integrity.repair(connection, opened.directory)
             )
-            await self._ranking.reset(opened)
+            await self._void_caches(opened)
             await self._ranking.written(opened)
             return await self._check(opened)
 
@@ -77,7 +79,7 @@ class Care(Access):
         async with self._banks.use(bank) as opened:
             await opened.database.write(integrity.rebuild_words)
             await opened.database.write(integrity.forget_vectors)
-            await self._ranking.reset(opened)
+            await self._void_caches(opened)
             await self._ranking.written(opened)
             return await self._check(opened)
 
@@ -120,7 +122,7 @@ class Care(Access):
         is_sound = False
         with suppress(StorageError):  # a damaged bank is what people restore
             async with self._banks.use(bank) as opened:
-                await self._ranking.reset(opened)
+                await self._void_caches(opened)
                 await self._back_up(opened)
                 is_sound = True
         async with self._banks.exclusively(bank) as directory:
@@ -171,22 +173,35 @@ class Care(Access):
         async with self._banks.use(bank) as opened:
             await self._banks.note_erasing(opened.bank)
             count = await opened.database.write(in_changes(work))
-            await self._ranking.reset(opened)
-            opened.degraded.add("erase-incomplete")
-
-            def finish(connection: Connection) -> int:
-                with opened.files:
-                    return erase.finish(
-                        connection,
-                        opened.directory,
-                        self._banks.backups(opened.bank),
-                        self._now(),
-                    )
-
-            copies = await opened.database.maintain(finish)
-            opened.degraded.discard("erase-incomplete")
-            await self._banks.note_erased(opened.bank)
+            copies = await shielded(self._finish_erase(opened))  # begun, it is gone through with
             return Erased(items=count, copies_removed=copies)
+
+    async def _finish_erase(self, opened: OpenBank) -> int:
+        await self._void_caches(opened)
+        opened.degraded.add("erase-incomplete")
+
+        def finish(connection: Connection) -> int:
+            with opened.files:
+                return erase.finish(
+                    connection,
+                    opened.directory,
+                    self._banks.backups(opened.bank),
+                    self._now(),
+                    wait_seconds=self.erase_wait_seconds,
+                )
+
+        copies = await opened.database.maintain(finish)
+        opened.degraded.discard("erase-incomplete")
+        await self._banks.note_erased(opened.bank)
+        return copies
+
+    async def _void_caches(self, opened: OpenBank) -> None:
+        """Nothing made from the bank as it was may be used, or written, from now on.
+
+        No await lies between the two: whoever searches next finds no snapshot to begin with.
+        """
+        await self._ranking.reset(opened)
+        opened.drop_snapshot()
 
     async def _back_up(self, opened: OpenBank) -> BackedUp:
         now = self._now()

@@ -41,7 +41,8 @@ class _Block(NamedTuple):
 def chunks(body: str) -> list[Chunk]:
     """The body in pieces; at least one when there is anything but blanks in it."""
     made: list[Chunk] = []
-    path = ""
+    path = ""  # of the section we are in
+    begun_in = ""  # the section the open chunk began in
     start: int | None = None
     end = 0
     overlap_from: int | None = None
@@ -49,7 +50,7 @@ def chunks(body: str) -> list[Chunk]:
     def close() -> None:
         nonlocal start, overlap_from
         if start is not None and body[start:end].strip():
-            made.append(_chunk(body, path, start, end, overlap_from))
+            made.append(_chunk(body, begun_in, start, end, overlap_from))
             overlap_from = start
         start = None
 
@@ -58,14 +59,12 @@ def chunks(body: str) -> list[Chunk]:
             if start is None or end - start >= CHUNK_LEAST:
                 close()
                 overlap_from = None
-                path = block.heading
-            elif not path:
-                path = block.heading
+            path = block.heading
         for piece_start, piece_end in _pieces(body, block.start, block.end):
             if start is not None and piece_end - start > CHUNK_LIMIT:
                 close()
             if start is None:
-                start = piece_start
+                start, begun_in = piece_start, path
             end = piece_end
     close()
     return made

@@ -27,6 +27,7 @@ Pure functions: no clock, no database, no NumPy. Ties are broken by age, newer f
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from heapq import nlargest
 from itertools import pairwise
 from typing import Final
 
@@ -55,6 +56,8 @@ _STANDING: Final = (-4.13, 1.36, 5.79, 5.88)
 _STANDOUT_MOST: Final = 0.4
 _LEAD_MOST: Final = 0.3
 _STANDOUT_RANK: Final = 4  # the fifth
+
+_DIGITS: Final = 6  # equal texts must tie, whatever the order in which their vectors were summed
 
 # (cosine or cover, score) between which the readings are straight lines.
 _CLOSENESS: Final = ((0.15, 0.0), (0.35, 0.28), (0.75, 0.7), (1.0, 1.0))
@@ -104,8 +107,9 @@ def rank(
     yardstick: float,
     mode: Mode = "hybrid",
     weights: Weights = MEANINGFUL,
+    limit: int = 10,
 ) -> list[Ranked]:
-    """The candidates that may answer, best first. `yardstick` is `lexical.best_possible`."""
+    """The best `limit` of those that may answer. `yardstick` is `lexical.best_possible`."""
     match mode:
         case "keyword":
             return _by_one(
@@ -116,23 +120,29 @@ def rank(
                 ],
                 yardstick,
                 _COVER,
+                limit,
             )
         case "semantic":
             return _by_one(
-                [(c, c.cosine) for c in candidates if c.cosine is not None], yardstick, _CLOSENESS
+                [(c, c.cosine) for c in candidates if c.cosine is not None],
+                yardstick,
+                _CLOSENESS,
+                limit,
             )
         case _:
-            return _hybrid(candidates, yardstick, weights)
+            return _hybrid(candidates, yardstick, weights, limit)
 
 
 def _by_one(
     valued: Sequence[tuple[Candidate, float]],
     yardstick: float,
     curve: tuple[tuple[float, float], ...],
+    limit: int,
 ) -> list[Ranked]:
     ordered = sorted(
-        ((c, value) for c, value in valued if c.may_answer), key=lambda it: (-it[1], -it[0].id)
-    )
+        ((c, round(value, _DIGITS)) for c, value in valued if c.may_answer),
+        key=lambda it: (-it[1], -it[0].id),
+    )[:limit]
     return _never_rising(
         [
             Ranked(
@@ -146,7 +156,9 @@ def _by_one(
     )
 
 
-def _hybrid(candidates: Sequence[Candidate], yardstick: float, weights: Weights) -> list[Ranked]:
+def _hybrid(
+    candidates: Sequence[Candidate], yardstick: float, weights: Weights, limit: int
+) -> list[Ranked]:
     total = weights.keyword + weights.vector
     by_words, by_meaning = (
         (weights.keyword / total, weights.vector / total) if total > 0 else (0.5, 0.5)
@@ -162,14 +174,13 @@ def _hybrid(candidates: Sequence[Candidate], yardstick: float, weights: Weights)
     boosts: dict[int, float] = {}
     for c in candidates:
         boosts[c.id] = PHRASE * c.is_phrase - ASKING * c.is_asking + _recency(c)
-        values[c.id] = base[c.id] + context[c.id] + boosts[c.id]
-    ordered = sorted(
-        (c for c in candidates if c.may_answer), key=lambda c: (-round(values[c.id], 9), -c.id)
-    )
+        values[c.id] = round(base[c.id] + context[c.id] + boosts[c.id], _DIGITS)
+    ordered = sorted((c for c in candidates if c.may_answer), key=lambda c: (-values[c.id], -c.id))
     fifth = values[ordered[_STANDOUT_RANK].id] if len(ordered) > _STANDOUT_RANK else 0.0
-    second = sorted((c.words for c in candidates), reverse=True)[1] if len(candidates) > 1 else 0.0
+    leading = nlargest(2, (c.words for c in candidates))
+    second = leading[1] if len(leading) > 1 else 0.0
     ranked: list[Ranked] = []
-    for c in ordered:
+    for c in ordered[:limit]:
         value = values[c.id]
         lead = (c.words - second) / yardstick if yardstick > 0 else 0.0
         score = max(
@@ -200,10 +211,15 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
     for c in candidates:
         if c.group is not None:
             groups.setdefault(c.group, []).append(excess[c.id])
-    best = {
-        group: sum(sorted(values, reverse=True)[:GROUP_BEST]) / GROUP_BEST
-        for group, values in groups.items()
-    }
+    best = {group: nlargest(GROUP_BEST + 1, values) for group, values in groups.items()}
+
+    def company(c: Candidate) -> float:
+        """The mean of its group's three best, itself left out."""
+        others = best.get(c.group, [])
+        own = excess[c.id]
+        among = own in others[:GROUP_BEST]
+        total = sum(others) - own if among else sum(others[:GROUP_BEST])
+        return total / GROUP_BEST
 
     def gain(id: int | None) -> float:
         return excess.get(id, 0.0) if id is not None else 0.0
@@ -212,7 +228,7 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
         c.id: BEFORE * gain(c.before)
         + AFTER * gain(c.after)
         + TWO_BEFORE * gain(c.two_before)
-        + GROUP * best.get(c.group, 0.0)
+        + (GROUP * company(c) if c.group is not None else 0.0)
         for c in candidates
     }
 

@@ -5,7 +5,7 @@ carries a digest over all its columns, and a row becomes an `Item` only through 
 compares. What the disk has changed is reported, never returned.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -99,9 +99,26 @@ def item_from(row: Sequence[Any]) -> Item:
 
 def searchable(item: Item) -> str:
     """All of an item that can be found by words: its own texts, labels and kind's details."""
-    parts = [item.title, item.text, item.context or "", *item.tags]
-    for name in SEARCHED_DETAILS:
-        detail = item.details.get(name, "")
+    return _joined(item.title, item.text, item.context, item.tags, item.details)
+
+
+def searchable_text(title: str, text: str, context: str | None, tags: str, details: str) -> str:
+    """The same, out of a row's columns."""
+    return _joined(
+        title,
+        text,
+        context,
+        _tags(tags) if tags != "[]" else (),
+        _mapping(details) if details != "{}" else {},
+    )
+
+
+def _joined(
+    title: str, text: str, context: str | None, tags: Iterable[str], details: Mapping[str, Any]
+) -> str:
+    parts = [title, text, context or "", *tags]
+    for name in SEARCHED_DETAILS if details else ():
+        detail = details.get(name, "")
         parts += [detail] if isinstance(detail, str) else [str(entry) for entry in detail]
     return "\n".join(part for part in parts if part)
 
@@ -162,9 +179,9 @@ def where(filters: Filters, kinds: Iterable[Kind] = ()) -> tuple[str, list[Any]]
         # Only what says how sure it is can be too unsure.
         conditions.append("(items.confidence IS NULL OR items.confidence >= ?)")
         values.append(filters.min_confidence)
-    if filters.contains:
+    for word in (filters.contains or "").split():
         conditions.append("instr(casefold(items.title || char(10) || items.text), casefold(?))")
-        values.append(filters.contains)
+        values.append(word)
     if not filters.include_superseded and "superseded" not in filters.statuses:
         conditions.append("items.superseded_by IS NULL")
     for name, wanted in filters.metadata.items():

@@ -45,6 +45,7 @@ _DENSE: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
+_DENSE_SIGN: Final = re.compile(f"[{_DENSE}]")
 _DENSE_RUN: Final = re.compile(f"[{_DENSE}]+")
 _DENSE_SPLIT: Final = re.compile(f"([{_DENSE}]+)")
 _ACCENTS: Final = re.compile("[\u0300-\u036f]+")
@@ -193,14 +194,24 @@ def snippet(text: str, query: str, *, width: int = 240) -> Snippet:
 def _occurrences(text: str, weights: Mapping[str, float]) -> list[tuple[int, int, float]]:
     """Where the text matches a term, in order: (start, end, weight of the best term there)."""
     found: list[tuple[int, int, float]] = []
+    free = 0
     for piece in _PIECE.finditer(text):
         start, end = piece.span()
-        if _DENSE_RUN.match(text, start, end):
+        if end - start == 1 and _DENSE_SIGN.match(text, start):
             end = min(start + 2, len(text))
-        weight = max((weights.get(t, 0.0) for t in _tokens(text[start:end])), default=0.0)
-        if weight > 0.0 and (not found or start >= found[-1][1]):
+        weight = 0.0
+        for token in _tokens_of_piece(text[start:end]):
+            if token in weights:
+                weight = max(weight, weights[token])
+        if weight > 0.0 and start >= free:
             found.append((start, end, weight))
+            free = end
     return found
+
+
+@lru_cache(maxsize=16384)
+def _tokens_of_piece(piece: str) -> tuple[str, ...]:
+    return tuple(_tokens(piece)) if len(piece) <= MAX_COMPOUND else ()
 
 
 class _Cleaner(dict[int, str | int | None]):

@@ -5,7 +5,6 @@ the items that can be found, the rows of `words`, and the rows of `vectors` (inv
 is prepared before it: checking, hashing and cutting into words need no connection and may be slow.
 """
 
-import secrets
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -15,7 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from store.database import Connection
-from store.errors import InvalidInput, KeyReused, NotFound, UndoExpired
+from store.errors import InvalidInput, KeyReused, NotFound, StorageDamaged, UndoExpired
+from store.ids import fresh_id
 from store.items import (
     COLUMNS,
     LIVE,
@@ -25,7 +25,7 @@ from store.items import (
     find,
     item_from,
     item_of,
-    searchable,
+    searchable_text,
     where,
 )
 from store.lexical import index_text
@@ -54,6 +54,7 @@ _PREFIXES: Final[dict[Kind, str]] = {
     "narrative": "nar", "skill": "skill", "chunk": "chk",
 }  # fmt: skip
 ALL: Final = Filters()
+_NOTHING: Final = Provenance()
 _AT: Final = {name: position for position, name in enumerate(COLUMNS)}
 # Kinds whose exact repetition is the same thing said again. The others have rules of their own.
 _SAME_BY_CONTENT: Final = ("memory", "event")
@@ -67,6 +68,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     values: tuple[Any, ...]  # one for each of COLUMNS; the rowid is still 0
     tokens: str
     idempotency_key: str | None = None
+    is_fresh: bool = False  # the id was made just now and cannot be taken
 
 
 class Changes:
@@ -74,8 +76,10 @@ class Changes:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        (before,) = connection.execute("SELECT change FROM state").fetchone()
-        self.change: int = before
+        row = connection.execute("SELECT change FROM state").fetchone()
+        if row is None:
+            raise StorageDamaged("the bank has lost its counters")
+        self.change: int = row[0]
         self._before = self.change
         self.items = 0
         self.words = 0
@@ -103,7 +107,7 @@ def changing(connection: Connection) -> Generator[Changes]:
 def prepare(new: NewMemory, now: int) -> Prepared:
     """Check a put and do all of it that needs no database."""
     check(new)
-    id = new.id or f"{_PREFIXES[new.kind]}_{secrets.token_hex(16)}"
+    id = new.id or fresh_id(_PREFIXES[new.kind], now)
     occurred_at = now if new.occurred_at is None else new.occurred_at
     values = (
         0, id, new.kind, new.title, new.text, new.context, new.category, new.status, new.level,
@@ -113,7 +117,12 @@ def prepare(new: NewMemory, now: int) -> Prepared:
         encode_provenance(new.provenance), occurred_at, now, now, None, 0, None, None,
         sameness(new),
     )  # fmt: skip
-    return Prepared(values=values, tokens=tokens_of(values), idempotency_key=new.idempotency_key)
+    return Prepared(
+        values=values,
+        tokens=tokens_of(values),
+        idempotency_key=new.idempotency_key,
+        is_fresh=new.id is None,
+    )
 
 
 def check(new: NewMemory) -> None:
@@ -246,7 +255,8 @@ def insert_row(
     values[_AT["document"]] = document
     values[_AT["position"]] = position
     return _insert(
-        changes, Prepared(values=tuple(values), tokens=prepared.tokens, idempotency_key=None)
+        changes,
+        Prepared(values=tuple(values), tokens=prepared.tokens, is_fresh=prepared.is_fresh),
     )
 
 
@@ -293,7 +303,15 @@ def unlist(changes: Changes, rowid: int) -> None:
 
 def tokens_of(values: Sequence[Any]) -> str:
     """What the item in these column values is found by."""
-    return index_text(searchable(item_from(values)))
+    return index_text(
+        searchable_text(
+            values[_AT["title"]],
+            values[_AT["text"]],
+            values[_AT["context"]],
+            values[_AT["tags"]],
+            values[_AT["details"]],
+        )
+    )
 
 
 def count_words(tokens: str) -> int:
@@ -301,6 +319,8 @@ def count_words(tokens: str) -> int:
 
 
 def encode_provenance(provenance: Provenance) -> str:
+    if provenance == _NOTHING:
+        return "{}"
     check_labels(
         dialect=provenance.dialect,
         client=provenance.client,
@@ -334,22 +354,46 @@ def listing(
     offset: int = 0,
     newest_first: bool = True,
     by: str = "time",
+    count: bool = True,
 ) -> Page:
-    """Items in order of time (when it happened) or of arrival (when it was put)."""
+    """Items in order of time (when it happened) or of arrival (when it was put).
+
+    Counting the whole list costs more than reading a page of it; `count` says whether to.
+    """
     condition, values = where(filters, kinds)
+    end = offset + limit
     direction = "DESC" if newest_first else "ASC"
-    order = f"items.id {direction}"
+    order = f"id {direction}"
     if by == "time":
-        order = f"items.occurred_at {direction}, {order}"
-    (total,) = connection.execute(
-        f"SELECT count(*) FROM items WHERE {condition}", values
-    ).fetchone()
+        order = f"occurred_at {direction}, {order}"
+    if by == "time" and kinds and filters.session is None and filters.document is None:
+        # A kind at a time comes out of the index in order, and the reading stops early.
+        parts: list[str] = []
+        chosen: list[Any] = []
+        for kind in kinds:
+            part, bound = where(filters, (kind,))
+            parts.append(
+                f"SELECT * FROM (SELECT id, occurred_at FROM items WHERE {part}"
+                f" ORDER BY {order} LIMIT ?)"
+            )
+            chosen += [*bound, end]
+        ids = f"SELECT id FROM ({' UNION ALL '.join(parts)}) ORDER BY {order} LIMIT ? OFFSET ?"
+    else:
+        ids = f"SELECT id FROM items WHERE {condition} ORDER BY {order} LIMIT ? OFFSET ?"
+        chosen = [*values]
+    # Ids first: sorting whole rows would carry their texts along.
     rows = connection.execute(
-        f"{SELECT} WHERE {condition} ORDER BY {order} LIMIT ? OFFSET ?", [*values, limit, offset]
+        f"{SELECT} WHERE items.id IN ({ids}) ORDER BY {order}", [*chosen, limit, offset]
     ).fetchall()
-    end = offset + len(rows)
+    total = offset + len(rows)
+    if count and (offset or len(rows) == limit):
+        (total,) = connection.execute(
+            f"SELECT count(*) FROM items WHERE {condition}", values
+        ).fetchone()
     return Page(
-        items=tuple(map(item_of, rows)), total=total, next=end if rows and end < total else None
+        items=tuple(map(item_of, rows)),
+        total=total,
+        next=offset + len(rows) if rows and offset + len(rows) < total else None,
     )
 
 
@@ -377,12 +421,16 @@ def _insert(changes: Changes, prepared: Prepared) -> Put:
     rowid = changes.next()
     values: tuple[Any, ...] = (rowid, *prepared.values[1:])
     id: str = values[_AT["public_id"]]
-    taken = changes.connection.execute("SELECT 1 FROM items WHERE public_id = ?", (id,)).fetchone()
-    if taken is not None:
+    if not prepared.is_fresh and _is_taken(changes.connection, id):
         raise InvalidInput("id", "is the id of another item already")
     changes.connection.execute(_INSERT, (*values, rowid, digest_of(values)))
     enlist(changes, rowid, prepared.tokens)
     return Put(id=id, rowid=rowid)
+
+
+def _is_taken(connection: Connection, id: str) -> bool:
+    row = connection.execute("SELECT 1 FROM items WHERE public_id = ?", (id,)).fetchone()
+    return row is not None
 
 
 def _repeat(changes: Changes, values: Sequence[Any]) -> Put | None:

@@ -14,6 +14,7 @@ that leaves many means lists and neighbours are filtered before they are cut.
 """
 
 from collections.abc import Iterable, Sequence
+from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -39,11 +40,30 @@ from store.vectors import VectorCache, scan, stored_cosines
 if TYPE_CHECKING:
     pass
 
-POSTINGS: Final = 2_000  # rows of one term's list that are looked at
+POSTINGS: Final = 1_000  # rows of one term's list that are looked at
 FEW: Final = 2_000  # items a filter may leave for all of them to be compared
 SHORTLIST: Final = 60  # candidates from either side; more for a longer answer
-NEIGHBOURED: Final = 40  # of which so many have their neighbours looked at
+NEIGHBOURED: Final = 30  # of which so many have their neighbours looked at
 MILLISECONDS_A_DAY: Final = 86_400_000.0
+
+
+def _beside(scope: str, place: str) -> str:
+    """A statement for the two before and the two after each item, within a scope, by place."""
+
+    def near(sign: str, order: str, skipped: int) -> str:
+        return (
+            f"(SELECT near.id FROM items AS near WHERE near.{scope} = one.{scope}"
+            f" AND near.{place} {sign} one.{place} AND near.forgotten_at IS NULL"
+            f" ORDER BY near.{place} {order} LIMIT 1 OFFSET {skipped})"
+        )
+
+    before = f"{near('<', 'DESC', 1)}, {near('<', 'DESC', 0)}"
+    after = f"{near('>', 'ASC', 0)}, {near('>', 'ASC', 1)}"
+    return f"SELECT {before}, one.id, {after} FROM items AS one WHERE one.id IN ({{marks}})"
+
+
+_IN_DOCUMENT: Final = _beside("document", "position")
+_IN_SESSION: Final = _beside("session", "id")
 
 
 class Meaning(Struct, frozen=True):
@@ -95,8 +115,9 @@ class _Search:
         candidates = {id: Candidate(id=id) for id in self._by_words()}
         for id, cosine in self._by_meaning().items():
             candidates.setdefault(id, Candidate(id=id)).cosine = cosine
-        self._describe(candidates, candidates)
         self._weigh_words(candidates.values())
+        self._shorten(candidates)
+        self._describe(candidates, list(candidates))
         if self.question.mode == "hybrid":
             self._weigh_meaning(candidates.values())
             self._add_neighbours(candidates)
@@ -106,6 +127,7 @@ class _Search:
             yardstick=best_possible(self.terms, statistics),
             mode=self.question.mode,
             weights=self.question.weights,
+            limit=self.question.query.limit,
         )
         return self._found(ranked)
 
@@ -137,8 +159,7 @@ class _Search:
             gain = gains[term.text]
             for id in postings[term.text]:
                 sums[id] = sums.get(id, 0.0) + gain
-        best = sorted(sums.items(), key=lambda entry: (-entry[1], -entry[0]))
-        return [id for id, _ in best[: 2 * self.shortlist]]
+        return [id for _, id in nlargest(2 * self.shortlist, zip(sums.values(), sums, strict=True))]
 
     def _common(
         self, telling: Sequence[Term], gains: dict[str, float], sums: dict[int, float]
@@ -242,6 +263,12 @@ class _Search:
 
     # --- evidence -------------------------------------------------------------------------
 
+    def _shorten(self, candidates: dict[int, Candidate]) -> None:
+        """Keep the best by words; those found by meaning stay."""
+        by_words = [(c.words, c.id) for c in candidates.values() if c.cosine is None]
+        for _, id in sorted(by_words)[: max(0, len(by_words) - self.shortlist)]:
+            del candidates[id]
+
     def _describe(self, known: dict[int, Candidate], ids: Iterable[int]) -> None:
         """Fill in what the items' rows say; drop those that cannot be found any more."""
         wanted = list(ids)
@@ -316,7 +343,7 @@ class _Search:
             (c for c in candidates.values() if c.group is not None),
             key=lambda c: -(c.words / most + max(0.0, c.cosine or 0.0)),
         )[:NEIGHBOURED]
-        links: list[list[int]] = [self._window(candidate) for candidate in best]
+        links = self._windows(best)
         new = {id for window in links for id in window if id not in candidates}
         if new:
             added = {id: Candidate(id=id) for id in new}
@@ -336,28 +363,19 @@ class _Search:
                 if at + 1 < len(window):
                     candidate.after = window[at + 1]
 
-    def _window(self, candidate: Candidate) -> list[int]:
-        """The ids around an item in its session or document, in order."""
-        if isinstance(candidate.group, tuple):
-            rows = self.connection.execute(
-                "SELECT near.id FROM items AS one JOIN items AS near"
-                " ON near.document = one.document"
-                " AND near.position BETWEEN one.position - 2 AND one.position + 2"
-                " WHERE one.id = ? AND near.forgotten_at IS NULL ORDER BY near.position",
-                (candidate.id,),
-            )
-            return [id for (id,) in rows]
-        before = self.connection.execute(
-            "SELECT id FROM items WHERE session = ? AND id < ? AND forgotten_at IS NULL"
-            " ORDER BY id DESC LIMIT 2",
-            (candidate.group, candidate.id),
-        ).fetchall()
-        after = self.connection.execute(
-            "SELECT id FROM items WHERE session = ? AND id > ? AND forgotten_at IS NULL"
-            " ORDER BY id LIMIT 2",
-            (candidate.group, candidate.id),
-        ).fetchall()
-        return [*(id for (id,) in reversed(before)), candidate.id, *(id for (id,) in after)]
+    def _windows(self, candidates: Sequence[Candidate]) -> list[list[int]]:
+        """The ids around each of these in its session or document, in order."""
+        in_documents = [c.id for c in candidates if isinstance(c.group, tuple)]
+        in_sessions = [c.id for c in candidates if not isinstance(c.group, tuple)]
+        rows = [
+            row
+            for ids, statement in ((in_documents, _IN_DOCUMENT), (in_sessions, _IN_SESSION))
+            if ids
+            for row in self.connection.execute(
+                statement.format(marks=",".join("?" * len(ids))), ids
+            ).fetchall()
+        ]
+        return [[id for id in row if id is not None] for row in rows]
 
     # --- answers --------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from daemon.house import House
 from daemon.tools import ToolSpec
 
 #: In the order `tools/list` shows them.
-DIALECTS: Final = ("hindsight", "recall", "harness")
+DIALECTS: Final = ("hindsight", "awareness", "recall", "harness")
 
 
 def chosen(names: str) -> list[str]:

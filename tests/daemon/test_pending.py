@@ -7,13 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.pending import MOST_WAITING, REPLAY_ID, Pending
+from daemon.pending import MAX_BATCH, MAX_DEPTH, MOST_WAITING, REPLAY_ID, Pending
+from protocol import connection, jsonrpc
 from protocol.jsonrpc import Invalid, Request, decode
 from tests.support.strategies import requests
 
 
 def line(**members: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **members}).encode()
+
+
+def opened(version: Any) -> Pending:
+    pending = Pending()
+    pending.sent(line(id=0, method="initialize", params={"protocolVersion": version}))
+    pending.answered(answer("0"))
+    return pending
 
 
 def answer(raw_id: str) -> bytes:
@@ -38,6 +46,25 @@ def test_the_same_id_in_another_spelling_is_the_same_request() -> None:
     assert not pending.waiting
     pending.sent(b'{"jsonrpc":"2.0","id":1.0,"method":"ping"}')
     assert list(pending.waiting) == ["1"]
+    pending.answered(answer("1.0"))
+    assert not pending.waiting
+
+
+def test_unsent_batches_are_known_by_their_ids_where_the_client_may_send_them() -> None:
+    """Or they would be answered as lost and sent to the next daemon as well."""
+    batch = b"[" + line(id=5, method="ping") + b"," + line(id="x", method="ping") + b"]"
+    assert opened("2025-03-26").asked_by([batch]) == {"5", '"x"'}
+    assert opened("2025-06-18").asked_by([batch]) == frozenset()
+    assert opened("2025-06-18").asked_by([line(id=7, method="ping")]) == {"7"}
+
+
+@pytest.mark.parametrize("raw", ["1.0", "1.00", "-0", "-0.0", "-3.0"])
+def test_a_number_echoed_as_it_was_spelt_settles_its_request(raw: str) -> None:
+    pending = Pending()
+    pending.sent(f'{{"jsonrpc":"2.0","id":{raw},"method":"ping"}}'.encode())
+    assert len(pending.waiting) == 1
+    pending.answered(answer(raw))
+    assert not pending.waiting
 
 
 @pytest.mark.parametrize(
@@ -101,11 +128,27 @@ def test_depth_alone_does_not_hide_a_request() -> None:
 
 
 def test_a_batch_waits_for_each_of_its_requests() -> None:
-    pending = Pending()
+    pending = opened("2025-03-26")
     pending.sent(b"[" + line(id=1, method="a") + b"," + line(id="b", method="c") + b"]")
     assert list(pending.waiting) == ["1", '"b"']
     pending.answered(b"[" + answer("1") + b"," + answer('"b"') + b',{"jsonrpc":"2.0"}]')
     assert not pending.waiting
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25", 5])
+def test_where_there_are_no_batches_an_array_is_refused_whole(version: Any) -> None:
+    array = b"[" + line(id=1, method="a") + b"]"
+    for pending in (Pending(), opened(version)):
+        pending.sent(array)
+        assert not pending.waiting
+    pending = opened("2025-03-26")
+    pending.sent(b"[" + b",".join([line(id=n, method="a") for n in range(1025)]) + b"]")
+    assert not pending.waiting
+
+
+def test_limits_are_the_daemons() -> None:
+    assert MAX_DEPTH == jsonrpc.MAX_DEPTH
+    assert MAX_BATCH == connection.MAX_BATCH
 
 
 def test_a_cancelled_request_is_not_waited_for_unless_it_is_the_handshake() -> None:
@@ -120,7 +163,14 @@ def test_a_cancelled_request_is_not_waited_for_unless_it_is_the_handshake() -> N
 def test_the_handshake_is_made_again_under_an_id_of_ours() -> None:
     pending = Pending()
     assert pending.replay() is None
+    pending.sent(line(id=0, method="initialize", params={"protocolVersion": 5}))
+    assert pending.replay() is None
+    pending.answered(b'{"jsonrpc":"2.0","id":0,"error":{}}')
+    assert pending.replay() is None
     pending.sent(line(id=0, method="initialize", params={"protocolVersion": "2025-03-26"}))
+    pending.answered(answer("0"))
+    pending.sent(line(id=1, method="initialize", params={"protocolVersion": "2025-11-25"}))
+    pending.answered(b'{"jsonrpc":"2.0","id":1,"error":{}}')
     pending.sent(line(method="notifications/initialized"))
     replay = json.loads(pending.replay() or b"")
     assert replay["id"] == REPLAY_ID

@@ -48,6 +48,9 @@ class PlainRanking:
     async def reset(self, bank: OpenBank) -> None:
         self.resets += 1
 
+    async def settle(self, bank: OpenBank) -> None:
+        await self.written(bank)
+
     async def leave(self, bank: OpenBank) -> None:
         self.left.append(bank.name)
 
