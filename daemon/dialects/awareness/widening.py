@@ -20,7 +20,7 @@ LEVEL_DAYS: Final = 3
 CLUSTERS: Final = 2
 MEMBERS: Final = 4
 #: What is less alike than this is another subject.
-RELATED: Final = 0.45
+RELATED: Final = 0.3
 
 
 class Levels(Struct, frozen=True, kw_only=True):
