@@ -57,17 +57,18 @@ class Home:
             return None
         return told if told.get("pid") else None
 
-    def serve(self, *arguments: str, fixtures: bool = True) -> dict[str, Any]:
-        """Starts a daemon as our child and waits until it says where it listens."""
+    def serve(
+        self, *arguments: str, fixtures: bool = True, bind: str | None = None
+    ) -> dict[str, Any]:
+        """Starts a daemon as our child and waits until it says where it listens.
+
+        HTTP is opened only where `bind` says so.
+        """
+        http = ["--no-http"] if bind is None else ["--bind", bind]
+        tools = ["--fixtures"] if fixtures else []
         with self.log.open("ab") as log:
             daemon = subprocess.Popen(
-                [
-                    self.command,
-                    "serve",
-                    "--no-http",
-                    *(["--fixtures"] if fixtures else []),
-                    *arguments,
-                ],
+                [self.command, "serve", *http, *tools, *arguments],
                 env={**os.environ, **self.env},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
