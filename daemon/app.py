@@ -1,0 +1,212 @@
+"""The wiring: who is made, in what order, and how all of it ends.
+
+    lock ─► catalogue ─► hub ─► transport ─► … ─► no new work ─► last answers ─► catalogue closed
+
+Everything that varies (clock, settings, surfaces) is handed down from here; nothing below reaches
+for it.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Final
+
+import anyio
+import structlog
+from anyio.abc import TaskGroup
+
+from daemon import logs
+from daemon.config import Settings
+from daemon.descriptors import Descriptors
+from daemon.dialects import build, chosen
+from daemon.exits import CANNOT_CREATE, CONFIG, OK, Exit
+from daemon.house import House
+from daemon.hub import Hub
+from daemon.locks import owned
+from daemon.sessions import SessionKeeper
+from daemon.surface import Surface
+from daemon.tools import Registry
+from daemon.transports import unix
+from daemon.transports.stdio import StdioWire
+from store.catalogue import Catalogue
+from store.errors import StoreError
+
+DRAIN_SECONDS: Final = 1.2
+CLOSE_SECONDS: Final = 0.3
+HOUSEKEEPING_SECONDS: Final = 30.0
+
+log: Final = structlog.get_logger()
+
+
+@cache
+def _fixture_surface() -> Surface:
+    from daemon.fixtures import surface  # test data: not even imported in ordinary use
+
+    return surface()
+
+
+class Surfaces:
+    """Which surface a connection sees."""
+
+    def __init__(self, settings: Settings, house: House) -> None:
+        self._settings = settings
+        self._house = house
+        self._made: dict[str, Surface] = {}
+
+    def __call__(self, dialects: str, fixtures: bool) -> Surface:
+        if self._settings.fixtures:
+            return _fixture_surface()
+        if fixtures:
+            raise LookupError("fixtures: this daemon was started without --fixtures")
+        found = self._made.get(dialects)
+        if found is None:
+            specs = build(chosen(dialects), self._house)
+            found = self._made[dialects] = Surface(name=dialects, tools=Registry(specs))
+        return found
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncGenerator[SessionKeeper]:
+    """The catalogue's sessions; closed in order, whatever ends the block."""
+    try:
+        catalogue = await Catalogue.open(settings.directories.data)
+    except StoreError as failure:
+        raise Exit(CANNOT_CREATE, f"the catalogue cannot be opened: {failure}") from None
+    sessions = SessionKeeper(
+        catalogue.sessions, idle_days=settings.session_idle_days, keep=settings.sessions_keep
+    )
+    try:
+        # What is alive now stays alive: the collector need not look at it again and again.
+        gc.freeze()
+        yield sessions
+    finally:
+        with anyio.CancelScope(shield=True):
+            await sessions.flush()
+            await catalogue.close()
+
+
+def _make_hub(settings: Settings, tasks: TaskGroup, sessions: SessionKeeper) -> Hub:
+    return Hub(
+        settings,
+        tasks=tasks,
+        sessions=sessions,
+        surfaces=Surfaces(settings, House()),
+        clock=time.monotonic,
+    )
+
+
+def _prepare(settings: Settings) -> None:
+    """Everything that can be refused before anything is opened."""
+    logs.configure(settings.log_level)
+    try:
+        chosen(settings.dialects)
+    except LookupError as error:
+        raise Exit(CONFIG, str(error.args[0])) from None
+    for directory in (settings.directories.data, settings.directories.state):
+        unix.private_directory(directory)
+
+
+async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> int:
+    """`recalld serve`: listen on the unix socket until told to stop."""
+    _prepare(settings)
+    with owned(settings.lock, "recalld serve"):
+        passed = unix.passed_socket(os.environ)
+        listener = passed or unix.bind(settings.socket)
+        inode = 0 if passed else settings.socket.lstat().st_ino
+        try:
+            async with opened(settings) as sessions, anyio.create_task_group() as tasks:
+                hub = _make_hub(settings, tasks, sessions)
+                server = await unix.listen(hub, listener)
+                log.info("daemon.ready", pid=hub.pid, version=hub.version)
+                _tell_ready(ready)
+                tasks.start_soon(_stop_on_signal, hub)
+                tasks.start_soon(_housekeeping, hub)
+                if is_spawned:
+                    tasks.start_soon(_stop_when_idle, hub)
+                await hub.stopping.wait()
+                await _drain(hub, server)
+                tasks.cancel_scope.cancel()
+        finally:
+            listener.close()
+            if inode:
+                unix.remove(settings.socket, inode)
+    log.info("daemon.stopped")
+    return OK
+
+
+async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
+    """`recalld stdio --embedded`: the engine in the client's own child process."""
+    _prepare(settings)
+    with owned(settings.lock, "recalld stdio --embedded"):
+        async with opened(settings) as sessions, anyio.create_task_group() as tasks:
+            hub = _make_hub(settings, tasks, sessions)
+            wire = StdioWire(hub)
+            await wire.open(descriptors)
+            tasks.start_soon(_stop_on_signal, hub)
+            tasks.start_soon(_housekeeping, hub)
+            tasks.start_soon(_until_input_ends, wire, hub)
+            await hub.stopping.wait()
+            hub.leaving.set()
+            await _until_quiet(hub)
+            await wire.shut()
+            tasks.cancel_scope.cancel()
+    return OK
+
+
+async def _until_input_ends(wire: StdioWire, hub: Hub) -> None:
+    await wire.serve()
+    hub.stop()
+
+
+async def _stop_on_signal(hub: Hub) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        async for number in signals:
+            if number != signal.SIGHUP:
+                log.info("daemon.stopping", signal=signal.Signals(number).name)
+                hub.stop()
+
+
+async def _stop_when_idle(hub: Hub) -> None:
+    """A daemon nobody started by hand leaves when nobody has needed it for a while."""
+    linger = hub.settings.idle_seconds
+    while True:
+        idle = time.monotonic() - hub.idle_since
+        if not hub.peers and idle >= linger:
+            log.info("daemon.idle", seconds=round(idle))
+            hub.stop()
+            return
+        await anyio.sleep(max(0.05, linger - idle if not hub.peers else min(linger, 5.0)))
+
+
+async def _housekeeping(hub: Hub) -> None:
+    while True:
+        await anyio.sleep(HOUSEKEEPING_SECONDS)
+        await hub.sessions.flush()
+
+
+async def _drain(hub: Hub, server: asyncio.Server) -> None:
+    """No new connections; answers under way go out; then every connection is closed."""
+    server.close()
+    hub.leaving.set()
+    await _until_quiet(hub)
+    for peer in list(hub.peers):
+        peer.dismiss()
+    with anyio.move_on_after(CLOSE_SECONDS):
+        await hub.until(lambda: not hub.peers)
+
+
+async def _until_quiet(hub: Hub) -> None:
+    with anyio.move_on_after(DRAIN_SECONDS):
+        await hub.until(lambda: not hub.in_flight)
+
+
+def _tell_ready(ready: int | None) -> None:
+    """Tell the process that started us that the socket is open."""
+    if ready is not None:
+        os.write(ready, b"ready\n")
+        os.close(ready)

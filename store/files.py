@@ -1,0 +1,54 @@
+"""Private files and directories, and replacing a file so that it is whole or not there.
+
+A rename is atomic but not durable: the new bytes must be on the disk before the name points at
+them, and the directory that holds the name must be written after it.
+"""
+
+import os
+from pathlib import Path
+
+PRIVATE_FILE = 0o600
+PRIVATE_DIRECTORY = 0o700
+
+
+def make_private_directory(path: Path) -> None:
+    """Create a directory (and its parents) that only its owner can enter."""
+    path.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+    if path.stat().st_mode & 0o077:
+        path.chmod(PRIVATE_DIRECTORY)
+
+
+def create_private(path: Path) -> bool:
+    """Create an empty file only its owner can read. False when it was there already."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        os.close(os.open(path, flags, PRIVATE_FILE))
+    except FileExistsError:
+        return False
+    return True
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put `content` at `path`: after a crash either the old file is there or the new one, whole."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.unlink(missing_ok=True)
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(temporary, flags, PRIVATE_FILE), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
