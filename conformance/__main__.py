@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="set a variable for the child (repeatable)",
+        help="set a variable for each child (repeatable); {tmpdir} is a new directory each time",
     )
     what = parser.add_argument_group("the cases")
     what.add_argument("--list", action="store_true", help="print the cases and stop")

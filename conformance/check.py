@@ -125,6 +125,7 @@ class Requirement:
     level: Level
     revisions: tuple[str, ...]
     transports: tuple[str, ...]
+    once_per_era: bool = False
 
     @property
     def group(self) -> str:
@@ -143,6 +144,7 @@ def requirements() -> dict[str, Requirement]:
             level=row["level"],
             revisions=revisions.expand(row["revisions"]),
             transports=tuple(row["transports"]),
+            once_per_era=row.get("once") == "era",
         )
         for name, row in tomllib.loads(text).items()
         if name != "groups"

@@ -1,8 +1,10 @@
 """What a check is given: connections in its revision, facts about the server, and its roles.
 
-A connection is opened once for each revision and lent to one case after the other, as long as a
-marker proves after each that it is still in order. A case that spoils connections takes a fresh
-one. Everything opened for a case is closed at its end.
+Opening a connection may cost a second (a child that starts slowly), so connections are lent from
+one case to the next as long as they are in order: nothing is in flight on them, nothing that lasts
+was asked for, and a marker is answered. `peer` is the one connection all well-behaved cases share;
+`fresh` gives one that no other party of the case uses; `raw` gives one on which nothing was ever
+said. What is not in order at the end of a case is closed.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 
 from conformance import revisions, roles
 from conformance.check import SCANS, Exchange, Failed, NotApplicable
-from conformance.frames import show
+from conformance.frames import dump, show
 from conformance.peer import Peer, Sent, Tap, View, result_of
 from conformance.wire import Endpoint, StdioEndpoint, Wire, WireError
 
@@ -72,6 +74,7 @@ class Context(Tap):
         self.toured = False
         self._shared: Peer | None = None
         self._opened: list[Peer] = []
+        self._rested: dict[bytes, list[Peer]] = {}
         self._deadline = float("inf")
         self._count = 0
 
@@ -143,8 +146,17 @@ class Context(Tap):
     def fresh(
         self, revision: str | None = None, *, capabilities: dict[str, Any] | None = None
     ) -> Peer:
-        """A new connection, opened as the revision demands."""
-        return self.open(self.raw(revision), capabilities)
+        """A connection nobody else uses, opened as the revision demands."""
+        kind = dump([revision or self.revision, capabilities or {}])
+        rested = self._rested.get(kind)
+        if rested:
+            peer = rested.pop()
+            peer.wire.deadline = self._deadline
+            self._opened.append(peer)
+            return peer
+        peer = self.open(self.raw(revision), capabilities)
+        peer.kind = kind
+        return peer
 
     def open(self, peer: Peer, capabilities: dict[str, Any] | None = None) -> Peer:
         if peer.modern:
@@ -175,22 +187,28 @@ class Context(Tap):
         """Close what the case opened, and lend the shared connection on only if it is in order."""
         self._deadline = float("inf")
         for peer in self._opened:
-            self._close(peer)
+            if passed and peer.kind is not None and self._in_order(peer):
+                self._rested.setdefault(peer.kind, []).append(peer)
+            else:
+                self._close(peer)
         self._opened.clear()
-        shared = self._shared
-        if shared is None:
-            return
-        shared.wire.deadline = time.monotonic() + self.timeout
-        try:
-            if not passed:
-                raise Failed("may be out of order")
-            before = len(self.evidence)
-            shared.marker()
-            del self.evidence[before:]
-            shared.discard_inbox()
-        except (Failed, WireError):
-            self._close(shared)
+        if self._shared is not None and not (passed and self._in_order(self._shared)):
+            self._close(self._shared)
             self._shared = None
+
+    def _in_order(self, peer: Peer) -> bool:
+        """Whether the next case finds the connection as if it were new."""
+        if not peer.at_rest:
+            return False
+        before = len(self.evidence)
+        peer.wire.deadline = time.monotonic() + self.timeout
+        try:
+            peer.marker()
+        except (Failed, WireError):
+            return False
+        del self.evidence[before:]
+        peer.discard_inbox()
+        return True
 
     def _close(self, peer: Peer) -> None:
         peer.wire.close()
@@ -199,6 +217,10 @@ class Context(Tap):
 
     def close(self) -> None:
         self.end(passed=False)
+        for peers in self._rested.values():
+            for peer in peers:
+                self._close(peer)
+        self._rested.clear()
 
     # -- the tap ------------------------------------------------------------------------------
 
@@ -215,7 +237,7 @@ class Context(Tap):
 
     def received(self, view: View) -> None:
         exchange = self._note(False, view.frame.raw, view.peer.number)
-        if view.revision != self.revision:
+        if view.revision != self.revision or not view.peer.scanned:
             return
         for name, look in SCANS.items():
             try:
@@ -309,5 +331,5 @@ def reconnoitre(
         if not facts.speaks:
             facts.reason = str(error)
     finally:
-        context.end(passed=False)
+        context.close()
     return facts

@@ -19,6 +19,9 @@ from conformance.wire import Closed, Flood, OutOfTime, Wire
 
 UNSET: Any = object()
 
+LASTING = ("logging/setLevel", "resources/subscribe", "subscriptions/listen")
+"""What changes a connection for whoever uses it next."""
+
 INBOX_LIMIT = 20000
 """Frames nobody asked for; beyond this the server is flooding us."""
 
@@ -82,12 +85,16 @@ class Peer:
         self.answerers: dict[str, Answerer | None] = {}
         self.server_requests: list[Frame] = []
         self.inbox: list[Frame] = []
+        self.kind: bytes | None = None
+        self.scanned = True
+        self._changed = False
         self._tap = tap
         self._first_timeout = first_timeout
         self._heard = False
         self._ids = itertools.count(1)
         self._open: dict[tuple[str, Any], Sent] = {}
         self._closed: dict[tuple[str, Any], Sent] = {}
+        self._twins: set[tuple[str, Any]] = set()
 
     @property
     def modern(self) -> bool:
@@ -153,7 +160,10 @@ class Peer:
                     revision or self.revision,
                     raw,
                 )
+                if key(sent.id) in self._open:
+                    self._twins.add(key(sent.id))
                 self._open[key(sent.id)] = sent
+                self._changed = self._changed or sent.method in LASTING
 
     def send_raw(self, data: bytes) -> None:
         self._tap.sent(self, data)
@@ -197,7 +207,8 @@ class Peer:
                 self._closed[name] = sent
             else:
                 sent = self._closed.get(name)
-                again = sent is not None
+                # Whoever sends an id twice has to live with two answers.
+                again = sent is not None and name not in self._twins
         revision = sent.revision if sent is not None else self.revision
         self._tap.received(View(frame, revision, sent, again, self))
         if frame.kind == "request":
@@ -411,6 +422,11 @@ class Peer:
         answers = [frame for frame in frames if frame.kind not in ("notification", "request")]
         if answers:
             fail(f"{show(raw, 120)} must not be answered, but {show(answers[0].raw)} came")
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is in flight and nothing lasting was asked for."""
+        return not self._open and not self._changed and not self.wire.ended and not self.answerers
 
     def discard_inbox(self) -> None:
         self.inbox.clear()

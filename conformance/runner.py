@@ -162,6 +162,8 @@ def _run_revision(
         for row in sorted(selected, key=lambda row: row.id in SCANS):
             if facts.revision not in row.revisions:
                 continue
+            if row.once_per_era and not _stands_for_its_era(facts.revision, settings):
+                continue
             trial = _try(context, row)
             trials.append(trial)
             if listener is not None:
@@ -169,6 +171,12 @@ def _run_revision(
     finally:
         context.close()
     return trials
+
+
+def _stands_for_its_era(revision: str, settings: Settings) -> bool:
+    """Whether this is the newest revision of its era that the server speaks."""
+    era = revisions.MODERN if revision in revisions.MODERN else revisions.LEGACY
+    return revision == max((r for r in settings.spoken if r in era), default=max(era))
 
 
 def _try(context: Context, row: Requirement) -> Trial:

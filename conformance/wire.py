@@ -15,11 +15,13 @@ import atexit
 import contextlib
 import os
 import select
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -249,6 +251,10 @@ def end_all_children() -> None:
 atexit.register(end_all_children)
 
 
+FRESH = "{tmpdir}"
+"""In a variable for the child: a new empty directory for each child, removed with it."""
+
+
 class ChildWire(Wire):
     """A child process; the wire is its stdin and stdout."""
 
@@ -261,6 +267,10 @@ class ChildWire(Wire):
         stdin: int | None = None,
         close_stderr: bool = False,
     ) -> None:
+        self._scratch: str | None = None
+        if any(FRESH in value for value in env.values()):
+            self._scratch = tempfile.mkdtemp(prefix="mcp-conform-")
+            env = {name: value.replace(FRESH, self._scratch) for name, value in env.items()}
         in_read, in_write = os.pipe()
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
@@ -278,6 +288,7 @@ class ChildWire(Wire):
         except OSError as error:
             for fd in (in_read, in_write, out_read, out_write, err_read, err_write):
                 os.close(fd)
+            self._remove_scratch()
             raise NoServer(f"cannot start {command[0]!r}: {error.strerror or error}") from error
         for fd in (in_read, out_write, err_write):
             os.close(fd)
@@ -345,6 +356,11 @@ class ChildWire(Wire):
                 with contextlib.suppress(OSError):
                     os.close(fd)
         self._stderr_fd = self._undrained = None
+        self._remove_scratch()
+
+    def _remove_scratch(self) -> None:
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
 
 class StdioEndpoint:

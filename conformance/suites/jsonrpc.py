@@ -326,7 +326,7 @@ def _duplicates(ctx: Context) -> list[Any]:
     peer = ctx.fresh()
     message = peer.build("tools/call", ctx.slow(0.5), id=4720)
     peer.send(message)
-    peer.send_raw(dump(message) + b"\n")
+    peer.send(message)
     first = peer.reply(4720, ctx.timeout + 1)
     answers = [first, *peer.marker()]
     return [f for f in answers if f.kind in ("result", "error") and key(f.id) == key(4720)]
