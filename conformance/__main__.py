@@ -54,15 +54,15 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--revision", metavar="DATES", default="all", help="dates, or legacy, modern")
     what.add_argument("--level", metavar="LEVELS", default="", help="MUST, SHOULD, ours")
     what.add_argument("--roles", metavar="FILE", help="which tools play which part (TOML)")
-    what.add_argument(
-        "--known-failures", metavar="FILE", help="failures that have a reason (TOML)"
-    )
+    what.add_argument("--known-failures", metavar="FILE", help="failures that have a reason (TOML)")
     what.add_argument(
         "--strict", action="store_true", help="exit 1 for a SHOULD that failed without a reason too"
     )
     how = parser.add_argument_group("the run")
     how.add_argument("--timeout", type=float, default=5.0, metavar="S", help="wait for an answer")
-    how.add_argument("--case-timeout", type=float, default=40.0, metavar="S", help="wait for a case")
+    how.add_argument(
+        "--case-timeout", type=float, default=40.0, metavar="S", help="wait for a case"
+    )
     how.add_argument("--jobs", type=int, default=0, metavar="N", help="revisions side by side")
     out = parser.add_argument_group("the reports")
     out.add_argument("--json", metavar="FILE", help="everything, for programs")

@@ -56,8 +56,10 @@ class Settings:
 
     timeout: float = 5.0
     case_seconds: float = 40.0
+    quiet_seconds: float = 0.4
     roles: Mapping[str, roles.Role] = field(default_factory=dict)
     spoken: frozenset[str] = frozenset()
+    """Revisions known to be spoken, beside those the run itself finds out about."""
 
 
 class Context(Tap):
@@ -134,7 +136,8 @@ class Context(Tap):
             self,
             number=self._count,
             timeout=self.timeout,
-            first_timeout=max(self.timeout, 3 * self.facts.startup_seconds + 2),
+            quiet=self.settings.quiet_seconds,
+            first_timeout=self.timeout + 3 * self.facts.startup_seconds,
         )
         self._opened.append(peer)
         return peer
@@ -290,7 +293,7 @@ def walk(peer: Peer, method: str, member: str, *, pages: int = 100) -> list[list
 
 
 def reconnoitre(
-    endpoint: Endpoint, revision: str, settings: Settings, *, startup_seconds: float = 6.0
+    endpoint: Endpoint, revision: str, settings: Settings, *, startup_seconds: float
 ) -> Facts:
     """Find out whether the server speaks a revision, and what it has to offer in it.
 

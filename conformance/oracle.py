@@ -1,9 +1,10 @@
 """The shapes of everything a server may send, by revision, in a small language of our own.
 
-A rule is a type name ("str", "int", "num", "bool", "obj", "any", "id", "b64"), a tuple of literals, a list
-with one rule (a list of such), a dictionary of members (a name ending in `?` may be absent), or a
-function that judges a value itself. Objects are open: members no rule mentions are let pass, as
-they are in the protocol's own schemas. `judge` gives the first thing that is wrong, or None.
+A rule is a type name ("str", "int", "num", "bool", "obj", "any", "id", "b64", "whole"), a tuple of
+literals, a list with one rule (a list of such), a dictionary of members (a name ending in `?` may
+be absent), or a function that judges a value itself. Objects are open: members no rule mentions
+are let pass, as they are in the protocol's own schemas.
+`judge` gives the first thing that is wrong, or None.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from conformance import revisions
-from conformance.revisions import A, B, C, D, E
+from conformance.revisions import B, C, D, E
 
 Rule = Any
 """str | tuple | list | dict | Callable[[Any, str], str | None]; recursive, so spelled out here."""
@@ -298,6 +299,3 @@ def request(revision: str, method: str, params: Any) -> str | None:
 def error(value: Any) -> str | None:
     """What is wrong with an error object."""
     return judge(value, ERROR, "error")
-
-
-__all__ = ["A", "error", "judge", "notification", "request", "result"]

@@ -73,13 +73,16 @@ class Peer:
         number: int = 0,
         timeout: float = 5.0,
         first_timeout: float = 15.0,
+        quiet: float = 0.4,
     ) -> None:
         self.wire = wire
         self.revision = revision
         self.number = number
         self.timeout = timeout
+        self.quiet = quiet
         self.capabilities: dict[str, Any] = {}
         self.initialized = False
+        self.agreed: Any = None
         self.said_initialized = False
         self.server_capabilities: dict[str, Any] | None = None
         self.answerers: dict[str, Answerer | None] = {}
@@ -335,6 +338,7 @@ class Peer:
         )
         if frame.kind == "result" and isinstance(frame.result, dict):
             self.initialized = True
+            self.agreed = frame.result.get("protocolVersion")
             offered = frame.result.get("capabilities")
             self.server_capabilities = offered if isinstance(offered, dict) else {}
             if say_initialized:
@@ -360,9 +364,9 @@ class Peer:
             if len(seen) > INBOX_LIMIT:
                 raise Flood("frames without end")
         came = f"; it had sent {show(seen[-1].raw, 120)}" if seen else ""
-        fail(f"the connection did not answer the request that came next{came}")
+        raise Failed(f"the connection did not answer the request that came next{came}")
 
-    def probe(self, raw: bytes, *, expected: int = 1, quiet: float = 0.4) -> list[Frame]:
+    def probe(self, raw: bytes, *, expected: int = 1, quiet: float | None = None) -> list[Frame]:
         """Send a line and a marker; give the frames that are not the marker's answer.
 
         The server may answer the marker first, so silence counts only after `quiet` seconds.
@@ -370,7 +374,7 @@ class Peer:
         self.send_raw(raw + b"\n")
         try:
             frames = self.marker()
-            until = time.monotonic() + quiet
+            until = time.monotonic() + (self.quiet if quiet is None else quiet)
             while len(frames) < expected and (left := until - time.monotonic()) > 0:
                 late = self.next(left)
                 if late is not None:
@@ -405,7 +409,9 @@ class Peer:
         if codes is not None:
             wanted = list(codes)
             names = " or ".join(map(str, wanted))
-            need(frame.code in wanted, f"error code {frame.code!r} for {what}; it should be {names}")
+            need(
+                frame.code in wanted, f"error code {frame.code!r} for {what}; it should be {names}"
+            )
         if id is not UNSET:
             need(
                 key(frame.id) == key(id),

@@ -35,7 +35,8 @@ class Paint:
 def listing(row: Requirement) -> str:
     """One line of `--list`."""
     where = "all" if row.revisions == revisions.ALL else ",".join(row.revisions)
-    return f"{row.id:<6}{row.level:<7}{'/'.join(row.transports):<11} {row.text} [{row.source}; {where}]"
+    place = "/".join(row.transports)
+    return f"{row.id:<6}{row.level:<7}{place:<11} {row.text} [{row.source}; {where}]"
 
 
 def line(trial: Trial, paint: Paint) -> str:
@@ -74,7 +75,10 @@ def as_text(report: Report, judged: Judged, paint: Paint) -> str:
     known = {case for case, _ in judged.known} - {trial.case for trial in judged.unknown}
     levels = Counter(rows[case].level for case in failures if case not in known)
     told = ", ".join(f"{levels[level]} {level}" for level in ("MUST", "SHOULD", "ours"))
-    lines += ["", f"failed without a known reason: {told}; known: {len(known)}; {report.seconds:.1f} s"]
+    lines += [
+        "",
+        f"failed without a known reason: {told}; known: {len(known)}; {report.seconds:.1f} s",
+    ]
     lines.append(summary(report))
     return "\n".join(lines)
 

@@ -50,7 +50,9 @@ def expand(names: list[str]) -> tuple[str, ...]:
         elif name in ALL:
             wanted.add(name)
         else:
-            raise ValueError(f"no revision {name!r}; there are {', '.join(ALL)} and all, legacy, modern")
+            raise ValueError(
+                f"no revision {name!r}; there are {', '.join(ALL)} and all, legacy, modern"
+            )
     return tuple(revision for revision in ALL if revision in wanted)
 
 

@@ -89,13 +89,17 @@ def read_roles(path: Path) -> dict[str, Role]:
     for name, row in table.items():
         if name not in KNOWN:
             raise ValueError(f"{path}: no role {name!r}; there are {', '.join(KNOWN)}")
-        if not isinstance(row, dict) or not isinstance(row.get("tool"), str):
-            raise ValueError(f"{path}: role {name!r} needs a string `tool`")
-        arguments = row.get("arguments", {})
-        if not isinstance(arguments, dict):
-            raise ValueError(f"{path}: `arguments` of role {name!r} is not a table")
-        roles[name] = Role(row["tool"], arguments)
+        roles[name] = _read_role(f"{path}: role {name!r}", row)
     return roles
+
+
+def _read_role(where: str, row: Any) -> Role:
+    match row:
+        case {"tool": str(tool), "arguments": dict(arguments)}:
+            return Role(tool, arguments)
+        case {"tool": str(tool)} if "arguments" not in row:
+            return Role(tool, {})
+    raise ValueError(f"{where} needs a string `tool` and may have a table `arguments`")
 
 
 def find(role: str, tools: Iterable[dict[str, Any]], given: Mapping[str, Role]) -> Role | None:
@@ -109,10 +113,10 @@ def find(role: str, tools: Iterable[dict[str, Any]], given: Mapping[str, Role]) 
             return Role(name, template)
     guess = {"echo": _echo, "slow": _slow}.get(role)
     if guess is not None:
-        for name, tool in by_name.items():
+        for listed, tool in by_name.items():
             found = guess(tool)
-            if isinstance(name, str) and found is not None:
-                return Role(name, found)
+            if isinstance(listed, str) and found is not None:
+                return Role(listed, found)
     return None
 
 

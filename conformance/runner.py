@@ -118,9 +118,11 @@ def run(
         report.facts = _reconnoitre_all(endpoint, wanted, settings)
         spoken = frozenset(facts.revision for facts in report.facts.values() if facts.speaks)
         if not spoken:
-            reasons = "; ".join(f"{facts.revision}: {facts.reason}" for facts in report.facts.values())
+            reasons = "; ".join(
+                f"{facts.revision}: {facts.reason}" for facts in report.facts.values()
+            )
             raise CannotRun(f"the server speaks none of the revisions asked for ({reasons})")
-        settings = replace(settings, spoken=spoken)
+        settings = replace(settings, spoken=spoken | settings.spoken)
         with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
             runs = [
                 pool.submit(_run_revision, endpoint, facts, selected, settings, listener)
@@ -139,13 +141,12 @@ def run(
 def _reconnoitre_all(
     endpoint: Endpoint, wanted: Sequence[str], settings: Settings
 ) -> dict[str, Facts]:
-    """Newest handshake first: nearly every server speaks it, and it tells how long a start takes."""
+    """Newest handshake first: nearly every server speaks it, and it tells how long to wait."""
     facts: dict[str, Facts] = {}
-    startup = 6.0
+    startup = settings.timeout
     for revision in sorted(wanted, key=lambda r: (r != revisions.D, r)):
         facts[revision] = reconnoitre(endpoint, revision, settings, startup_seconds=startup)
-        if facts[revision].speaks:
-            startup = max(0.5, facts[revision].startup_seconds)
+        startup = max(0.5, facts[revision].startup_seconds) if facts[revision].speaks else 0.5
     return {revision: facts[revision] for revision in revisions.ALL if revision in facts}
 
 

@@ -24,59 +24,48 @@ def serve_stdio(flaw: Flaw) -> int:
     """Serve descriptors 0 and 1; whatever else is printed goes to stderr."""
     server = Server(flaw)
     quirk = server.quirk
-    if quirk("exits_late"):
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if quirk("dies_of_pipe"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    has_stderr = _is_open(2)
+    if not has_stderr:  # before a copy of stdout can take the number 2
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     out = os.dup(1)
     if not quirk("prints"):
-        os.dup2(2, 1) if _is_open(2) else os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(2, 1)
+    if quirk("needs_stderr") and not has_stderr:
+        return 3
+    if quirk("dies_of_pipe"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if quirk("orphan") and os.fork() == 0:
+        time.sleep(20)
+        os._exit(0)
     if quirk("banner"):
         os.write(out, b"Welcome to the reference server!\n")
-    if quirk("needs_stderr") and not _is_open(2):
-        return 3
-    if quirk("noisy_stderr"):
-        threading.Thread(target=_chatter, daemon=True).start()
     if quirk("binary_stderr"):
-        os.write(2, b"\xff\xfe not text\n" * 3)
+        os.write(2, b"fine\n\xff\xfe not text\n")
     connection = Connection(server, write_all(out))
-    stopped = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
         if number in (quirk("deaf_to") or ()):
             return
         if not quirk("dies_abruptly"):
             connection.end_subscriptions()
-        if quirk("half_line"):
-            os.write(out, b'{"jsonrpc":')
-        stopped.set()
         os._exit(quirk("signal_status") or 0)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    if quirk("orphan"):
-        _orphan()
-    if quirk("one_start") and os.path.exists("/proc/self/cwd/.conform-started"):
-        return 4
+    lock = Path(os.environ.get("CONFORM_LOCK", "/nonexistent"))
+    if quirk("keeps_a_lock"):
+        if lock.exists():
+            return 4
+        lock.touch()
     try:
-        connection.serve(_reader(quirk("late_answers")))
-    except (BrokenPipeError, OSError):
-        if quirk("complains"):
-            for _ in range(20_000):
-                os.write(2, b"broken pipe! broken pipe!\n")
-        if quirk("goes_on"):
-            time.sleep(60)
-    if quirk("lingers") and (connection.in_flight or quirk("lingers") == "always"):
-        time.sleep(60)
-    if quirk("drops_last") is None:
-        _finish(connection)
+        connection.serve(lambda: os.read(0, 65536))
+    except OSError:
+        if quirk("goes_on_alone"):
+            time.sleep(20)
+    if quirk("lingers") == "always" or (quirk("lingers") and connection.in_flight):
+        time.sleep(20)
+    connection.finish(0.3)
     return int(quirk("status") or 0)
-
-
-def _finish(connection: Connection) -> None:
-    """Let quick calls end; everything else is cut off with the process."""
-    for call in list(connection.in_flight.values()):
-        call.cancelled.wait(0.05)
 
 
 def _is_open(fd: int) -> bool:
@@ -87,48 +76,34 @@ def _is_open(fd: int) -> bool:
     return True
 
 
-def _chatter() -> None:
-    while True:
-        os.write(2, b"x" * 4096)
-        time.sleep(0.001)
-
-
-def _orphan() -> None:
-    if os.fork() == 0:
-        time.sleep(20)
-        os._exit(0)
-
-
-def _reader(late: bool | None) -> object:
-    def read() -> bytes:
-        return os.read(0, 65536)
-
-    return read
-
-
-def serve_unix(path: str, flaw: Flaw, *, ready: threading.Event | None = None) -> None:
-    """Serve a socket, a thread for each connection, until the process ends."""
+def listen(path: str, server: Server) -> socket.socket:
+    """A socket to be reached by its owner only, unless the flaw says otherwise."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
-    server = Server(flaw)
     Path(path).chmod(0o666 if server.quirk("open_socket") else 0o600)
     listener.listen(128)
-    if ready is not None:
-        ready.set()
+    return listener
+
+
+def accept(listener: socket.socket, server: Server) -> None:
+    """Serve every connection in a thread of its own, until the listener is closed."""
     while True:
-        accepted, _ = listener.accept()
+        try:
+            accepted, _ = listener.accept()
+        except OSError:
+            return
         threading.Thread(target=serve_socket, args=(server, accepted), daemon=True).start()
 
 
 def serve_socket(server: Server, accepted: socket.socket) -> None:
     with accepted, contextlib.suppress(OSError):
         connection = Connection(server, accepted.sendall)
-        connection.serve(lambda: accepted.recv(65536))
-        if not server.quirk("hasty_close"):
-            for call in list(connection.in_flight.values()):
-                call.cancelled.wait(1)
+        try:
+            connection.serve(lambda: accepted.recv(65536))
+        finally:
+            connection.finish(1.0)
 
 
 def main() -> int:
@@ -144,12 +119,14 @@ def main() -> int:
         for flaw in FLAWS.values():
             print(f"{flaw.name:<28} {' '.join(flaw.cases):<40} {flaw.about}")
         return 0
-    flaw = SOUND if options.flaw == "none" else FLAWS.get(options.flaw)
-    if flaw is None:
+    flaw = FLAWS.get(options.flaw, SOUND)
+    if flaw.name != options.flaw:
         print(f"no flaw called {options.flaw!r}; --list names them", file=sys.stderr)
         return 2
     if options.unix:
-        serve_unix(options.unix, flaw)
+        server = Server(flaw)
+        accept(listen(options.unix, server), server)
+        return 0
     return serve_stdio(flaw)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from conformance.revisions import A, B, C
 
 PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q"
+    "DwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 SOUND = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 
@@ -153,11 +154,11 @@ def content(name: str, revision: str) -> list[dict[str, Any]]:
     embedded = {"type": "resource", "resource": inner}
     if revision == A:
         audio = {"type": "text", "text": "a sound this revision cannot carry"}
-    return {
+    blocks: dict[str, list[dict[str, Any]]] = {
         "test_simple_text": [text],
         "test_image_content": [image],
         "test_audio_content": [audio],
         "test_embedded_resource": [embedded],
         "test_multiple_content_types": [text, image, embedded],
-    }[name]
-
+    }
+    return blocks[name]

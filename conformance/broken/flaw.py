@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from conformance.broken.reference import Connection
@@ -34,6 +34,8 @@ class Flaw:
     note: NoteHook | None = None
     out: OutHook | None = None
     quirks: Mapping[str, Any] = field(default_factory=dict)
+    revision: str | None = None
+    """Where the cases are tried; otherwise the newest legacy revision they apply to."""
 
 
 FLAWS: dict[str, Flaw] = {}
@@ -46,15 +48,26 @@ def add(flaw: Flaw) -> Flaw:
     return flaw
 
 
-def quirk(name: str, cases: str, about: str, **quirks: Any) -> None:
+def quirk(name: str, cases: str, about: str, *, revision: str | None = None, **quirks: Any) -> None:
     """A flaw the reference server knows about itself."""
-    add(Flaw(name, tuple(cases.split()), about, quirks=quirks or {name: True}))
+    quirks = quirks or {name.replace("-", "_"): True}
+    add(Flaw(name, tuple(cases.split()), about, quirks=quirks, revision=revision))
 
 
-def _hook(kind: str) -> Callable[[str, str, str], Callable[[Any], Any]]:
-    def named(name: str, cases: str, about: str) -> Callable[[Any], Any]:
+class Registrar(Protocol):
+    def __call__(
+        self, name: str, cases: str, about: str, revision: str | None = None, **quirks: Any
+    ) -> Callable[[Any], Any]: ...
+
+
+def _hook(kind: str) -> Registrar:
+    def named(
+        name: str, cases: str, about: str, revision: str | None = None, **quirks: Any
+    ) -> Callable[[Any], Any]:
         def register(hook: Any) -> Any:
-            add(Flaw(name, tuple(cases.split()), about, **{kind: hook}))
+            hooks: dict[str, Any] = {kind: hook}
+            ids = tuple(cases.split())
+            add(Flaw(name, ids, about, quirks=quirks, revision=revision, **hooks))
             return hook
 
         return register
@@ -69,7 +82,7 @@ on_message = _hook("message")
 """Spoils or swallows a message that was read: (connection, value) -> value or None."""
 
 on_reply = _hook("reply")
-"""Spoils a response: (connection, request, response) -> response, None, bytes or a list of these."""
+"""Spoils a response: (connection, request, response) -> response, None, bytes or a list."""
 
 on_note = _hook("note")
 """Spoils a notification or a request of the server: (connection, message) -> as for a reply."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from conformance.broken import catalogue, toolbox
 from conformance.broken.values import INFO, Refusal
 from conformance.frames import key
-from conformance.revisions import ALL, LEGACY as LEGACY_DATES
-from conformance.revisions import LEVELS, SUBSCRIPTION_ID, A, B, C, D
+from conformance.revisions import ALL, LEVELS, SUBSCRIPTION_ID, B, C, D
+from conformance.revisions import LEGACY as LEGACY_DATES
 
 if TYPE_CHECKING:
     from conformance.broken.reference import Call
@@ -46,6 +46,8 @@ def initialize(call: Call) -> None:
         if not isinstance(call.params.get(member), dict):
             raise Refusal(-32602, f"{member} is not an object")
     agreed = version if version in LEGACY_DATES else D
+    if connection.quirk("one_state"):
+        agreed = connection.server.remembered = connection.server.remembered or agreed
     connection.revision = call.revision = agreed
     connection.capabilities = call.params["capabilities"]
     info: dict[str, Any] = dict(INFO)
@@ -212,5 +214,3 @@ LEGACY: dict[str, Method] = {
     "resources/unsubscribe": unsubscribe,
 }
 MODERN: dict[str, Method] = {**SHARED, "server/discover": discover, "subscriptions/listen": listen}
-
-__all__ = ["A", "LEGACY", "MODERN", "capabilities", "subscription"]

@@ -11,6 +11,7 @@ import json
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -43,6 +44,7 @@ class Server:
         self.lock = threading.Lock()
         self.calls = 0
         self.remembered: Any = None
+        self.dead = False
 
     def quirk(self, name: str) -> Any:
         return self.flaw.quirks.get(name)
@@ -72,7 +74,9 @@ class Batch:
 class Call:
     """One request being answered."""
 
-    def __init__(self, connection: Connection, request: dict[str, Any], batch: Batch | None) -> None:
+    def __init__(
+        self, connection: Connection, request: dict[str, Any], batch: Batch | None
+    ) -> None:
         self.connection = connection
         self.request = request
         self.batch = batch
@@ -117,9 +121,10 @@ class Connection:
         self.in_flight: dict[tuple[str, Any], Call] = {}
         self.asked: dict[Any, queue.Queue[dict[str, Any]]] = {}
         self.closed = threading.Event()
+        self.broken = False
         self._ids = itertools.count(1)
         self._write = write
-        self._out = threading.Lock()
+        self._out = threading.RLock()  # a signal handler may write while we are writing
         with server.lock:
             server.connections.append(self)
 
@@ -133,36 +138,51 @@ class Connection:
         buffer = bytearray()
         skipping = False
         while chunk := read():
+            looked = 0 if self.quirk("frame_per_read") else len(buffer)
             buffer += chunk
-            while (end := buffer.find(b"\n")) >= 0:
+            if self.quirk("frame_per_read") and not chunk.endswith(b"\n"):
+                buffer += b"\n"
+            if self.quirk("one_line_per_read"):
+                del buffer[buffer.find(b"\n") + 1 :]
+            while (end := buffer.find(b"\n", looked)) >= 0:
                 line = bytes(buffer[:end])
                 del buffer[: end + 1]
+                looked = 0
                 if skipping:
                     skipping = False
                 else:
                     self.handle_line(line)
+                if self.broken:
+                    raise BrokenPipeError
             if len(buffer) > (self.quirk("limit") or LIMIT):
                 if not skipping:
                     self.respond({}, self.error(None, Refusal(-32600, "line too long")), None)
                 skipping = True
                 buffer.clear()
-        self.close()
+        if buffer and self.quirk("hangs_at_eof"):
+            time.sleep(4)
 
-    def close(self) -> None:
+    def finish(self, seconds: float) -> None:
+        """Give what is in flight a moment to end, then cut it off."""
+        until = time.monotonic() + seconds
+        while self.in_flight and time.monotonic() < until and not self.quirk("hasty"):
+            time.sleep(0.01)
         self.closed.set()
         with self.server.lock:
-            if self in self.server.connections and not self.quirk("subscriptions_survive"):
-                self.server.connections.remove(self)
-        if not self.quirk("work_survives"):
-            for call in list(self.in_flight.values()):
-                call.cancelled.set()
+            self.server.connections.remove(self)
+        self.server.dead = bool(self.quirk("dies_with_first"))
+        for call in list(self.in_flight.values()):
+            call.cancelled.set()
 
     def write(self, message: Any) -> None:
         data = message if isinstance(message, bytes) else _dump(message)
         if self.server.flaw.out is not None:
             data = self.server.flaw.out(self, data)
         with self._out:
-            self._write(data)
+            try:
+                self._write(data)
+            except OSError:
+                self.broken = True
 
     def send(self, told: Any) -> None:
         """Write what a hook left of a message."""
@@ -195,6 +215,10 @@ class Connection:
     # -- messages -----------------------------------------------------------------------------
 
     def handle_line(self, line: bytes) -> None:
+        if self.server.dead:
+            return
+        if len(self.server.connections) > 50 and self.quirk("slow_in_a_crowd"):
+            time.sleep(0.3)
         if self.server.flaw.line is not None:
             spoiled = self.server.flaw.line(self, line)
             if spoiled is None:
@@ -218,8 +242,8 @@ class Connection:
 
     def handle_batch(self, elements: list[Any]) -> None:
         if self.revision != B or not elements:
-            told = Refusal(-32600, "an array is no message here")
-            self.respond({}, self.error(None, told), None)
+            refusal = Refusal(-32600, "an array is no message here")
+            self.respond({}, self.error(None, refusal), None)
             return
         wanted = [e for e in elements if not (isinstance(e, dict) and _is_notice(e))]
         batch = Batch(self, len(wanted))
@@ -231,10 +255,9 @@ class Connection:
                 self.handle(element, batch)
 
     def handle(self, message: Any, batch: Batch | None) -> None:
-        if isinstance(message, dict) and "method" not in message and batch is None:
-            if ("result" in message) != ("error" in message):
-                self.answered(message)
-                return
+        if batch is None and _is_response(message):
+            self.answered(message)
+            return
         if isinstance(message, dict) and _is_notice(message):
             self.noticed(message["method"], message.get("params"))
             return
@@ -246,8 +269,8 @@ class Connection:
             return
         with self.lock:
             if key(id) in self.in_flight or key(id) in self.listens:
-                told = Refusal(-32600, "that id is in use", {"duplicateId": id})
-                self.respond({}, self.error(None, told), batch)
+                refusal = Refusal(-32600, "that id is in use", {"duplicateId": id})
+                self.respond({}, self.error(None, refusal), batch)
                 return
             call = Call(self, message, batch)
             self.in_flight[key(id)] = call
@@ -265,13 +288,15 @@ class Connection:
         method = call.request["method"]
         meta = call.params.get("_meta", {})
         if not isinstance(meta, dict):
-            raise Refusal(-32602, "_meta is not an object")
+            if not self.quirk("serves_early"):
+                raise Refusal(-32602, "_meta is not an object")
+            meta = {}
         handshake = method == "initialize" and isinstance(call.params.get("protocolVersion"), str)
         if PROTOCOL_VERSION in meta and not handshake:
             call.revision = E
             self._open_modern(call, meta)
         elif method != "initialize" and self.revision is None:
-            if method != "ping":
+            if method != "ping" and not self.quirk("serves_early"):
                 code = -32602 if method in methods.LEGACY or method in methods.MODERN else -32601
                 raise Refusal(code, "initialize first, or send a _meta with a protocol version")
         else:
@@ -306,21 +331,26 @@ class Connection:
         if method == "notifications/initialized" and self.revision is not None:
             self.initialized = True
         if method == "notifications/cancelled" and isinstance(params, dict):
-            self.cancel(params.get("requestId"))
+            everybody = self.server.connections if self.quirk("cancels_anywhere") else [self]
+            for connection in list(everybody):
+                connection.cancel(params.get("requestId"))
 
     def cancel(self, id: Any) -> None:
-        name = key(str(id)) if self.quirk("loose_ids") else key(id)
+        name = key(id)
         with self.lock:
             if self.quirk("loose_ids"):
                 name = next((n for n in self.in_flight if str(n[1]) == str(id)), name)
-            self.listens.pop(name, None) if not self.quirk("listens_forever") else None
-            call = self.in_flight.get(name)
-            if call is not None and call.request["method"] != "initialize":
-                call.cancelled.set()
-                if not self.quirk("answers_cancelled"):
-                    del self.in_flight[name]
-                if call.batch is not None:
-                    call.batch.settle(None)
+            if not self.quirk("listens_forever"):
+                self.listens.pop(name, None)
+            names = list(self.in_flight) if self.quirk("cancels_all") else [name]
+            for found in names:
+                call = self.in_flight.get(found)
+                if call is not None:
+                    call.cancelled.set()
+                    if not self.quirk("answers_cancelled"):
+                        del self.in_flight[found]
+                    if call.batch is not None:
+                        call.batch.settle(None)
 
     def answered(self, message: dict[str, Any]) -> None:
         box = self.asked.pop(message.get("id"), None)
@@ -343,7 +373,7 @@ class Connection:
 
     def tell_changed(self, what: str) -> None:
         method = f"notifications/{what}/list_changed"
-        if self.initialized:
+        if self.initialized or self.quirk("tells_everybody"):
             self.note(method)
         for id, filter in list(self.listens.values()):
             if filter.get(f"{what}ListChanged") is True:
@@ -364,6 +394,12 @@ def _dump(message: Any) -> bytes:
 
 def _refuse(word: str) -> Any:
     raise ValueError(word)
+
+
+def _is_response(message: Any) -> bool:
+    if not isinstance(message, dict) or "method" in message:
+        return False
+    return ("result" in message) != ("error" in message)
 
 
 def _is_notice(message: dict[str, Any]) -> bool:
@@ -394,4 +430,3 @@ def write_all(fd: int) -> Callable[[bytes], None]:
             view = view[os.write(fd, view) :]
 
     return write
-

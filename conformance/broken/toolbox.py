@@ -83,9 +83,9 @@ def slow(call: Call, arguments: dict[str, Any]) -> None:
     steps = max(1, arguments.get("steps", 1))
     for step in range(steps):
         wait = arguments["seconds"] / steps
-        if call.connection.quirk("never_stops"):
+        if call.connection.quirk("never_stops") or call.connection.quirk("progress_after_cancel"):
             time.sleep(wait)
-        elif call.cancelled.wait(wait) and not call.connection.quirk("progress_after_cancel"):
+        elif call.cancelled.wait(wait):
             with server.lock:
                 server.tally["cancelled"] += 1
             return
@@ -139,10 +139,19 @@ def fixed(name: str) -> Tool:
 
 
 def logging(call: Call, arguments: dict[str, Any]) -> None:
+    connection = call.connection
+    wanted = call.log_level
+    if connection.quirk("remembers_level") and wanted is not None:
+        connection.log_level = f"remembered {wanted}"
+    elif connection.quirk("remembers_level") and " " in connection.log_level:
+        wanted = connection.log_level.split()[1]
+    if connection.quirk("logs_late"):
+        text(call, "logged")
     for level in ("debug", "info", "warning"):
-        if call.log_level is not None and LEVELS.index(level) >= LEVELS.index(call.log_level):
+        heard = wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted)
+        if heard or connection.quirk("logs_always"):
             params = {"level": level, "logger": "reference", "data": f"said at {level}"}
-            call.connection.note("notifications/message", params)
+            connection.note("notifications/message", params)
     text(call, "logged")
 
 
@@ -158,6 +167,8 @@ def _ask(capability: str, method: str, params: dict[str, Any]) -> Tool:
         quirk = call.connection.quirk
         if call.modern:
             text(call, "ask me in another way", isError=True)
+        elif call.revision < C and capability == "elicitation":
+            text(call, "elicitation came later", isError=True)
         elif capability not in call.capabilities and not quirk("asks_anybody"):
             text(call, f"the client has no {capability}", isError=True)
         elif quirk("never_asks"):
@@ -224,13 +235,13 @@ def asks(name: str, requests: dict[str, Any], *, state: bool = False) -> Tool:
             if _needs(request) in call.capabilities or call.connection.quirk("asks_anybody")
         }
         if not able:
-            needed = {_needs(request): {} for request in requests.values()}
+            needed: dict[str, Any] = {_needs(request): {} for request in requests.values()}
             raise Refusal(-32021, "the client cannot answer", {"requiredCapabilities": needed})
         signature = _sign(name)
         told = call.params.get("requestState")
-        if told is not None and not hmac.compare_digest(str(told), signature):
-            if not call.connection.quirk("believes_state"):
-                raise Refusal(-32602, "requestState was tampered with")
+        forged = told is not None and not hmac.compare_digest(str(told), signature)
+        if forged and not call.connection.quirk("believes_state"):
+            raise Refusal(-32602, "requestState was tampered with")
         if set(able) <= set(given) and (told is not None or not state):
             text(call, "state-ok, thank you")
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance import revisions
-from conformance.check import case, cases_of, fail, need
+from conformance.check import Failed, case, cases_of, fail, need
 from conformance.context import Context
 from conformance.frames import Frame, dump, key, show
 from conformance.peer import Peer
@@ -26,7 +26,9 @@ def answered(peer: Peer, elements: list[Any], count: int) -> list[Any]:
     frame = send_batch(peer, elements)
     if frame is None:
         fail("no answer to a batch")
-    need(frame.kind == "batch", f"a batch was answered with {show(frame.raw)} and not with an array")
+    need(
+        frame.kind == "batch", f"a batch was answered with {show(frame.raw)} and not with an array"
+    )
     entries: list[Any] = frame.value
     need(len(entries) == count, f"{len(entries)} answers in the array, expected {count}")
     return entries
@@ -36,7 +38,7 @@ def entry(entries: list[Any], id: Any) -> dict[str, Any]:
     for element in entries:
         if isinstance(element, dict) and key(element.get("id")) == key(id):
             return element
-    fail(f"no answer to id {id!r} in the array")
+    raise Failed(f"no answer to id {id!r} in the array")
 
 
 @case("B01")
@@ -57,7 +59,9 @@ def _mixed(ctx: Context) -> None:
 @case("B03")
 def _only_notifications(ctx: Context) -> None:
     frame = send_batch(ctx.peer, [NOTICE, NOTICE])
-    need(frame is None, f"a batch of notifications was answered: {show(frame.raw) if frame else ''}")
+    need(
+        frame is None, f"a batch of notifications was answered: {show(frame.raw) if frame else ''}"
+    )
 
 
 @case("B04")

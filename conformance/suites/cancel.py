@@ -17,7 +17,7 @@ def answer_to(peer: Peer, id: Any, seconds: float) -> Frame | None:
     return peer.wait(lambda f: f.kind in ("result", "error") and key(f.id) == wanted, seconds)
 
 
-def cancelled(ctx: Context, seconds: float = 1.2) -> tuple[Peer, Any]:
+def cancelled(ctx: Context, seconds: float = 0.5) -> tuple[Peer, Any]:
     """A call that was cancelled while it ran."""
     peer = ctx.fresh()
     id = peer.request("tools/call", ctx.slow(seconds))
@@ -29,7 +29,7 @@ def cancelled(ctx: Context, seconds: float = 1.2) -> tuple[Peer, Any]:
 
 def silence(ctx: Context, _: Any) -> None:
     peer, id = cancelled(ctx)
-    late = answer_to(peer, id, 1.8)
+    late = answer_to(peer, id, 0.9)
     need(late is None, f"a cancelled call was answered: {show(late.raw) if late else ''}")
 
 
@@ -46,13 +46,14 @@ def _work_stops(ctx: Context) -> None:
         return {name: int(counts[name]) for name in ("started", "finished", "cancelled")}
 
     before = tally()
-    id = peer.request("tools/call", ctx.slow(0.8))
+    id = peer.request("tools/call", ctx.slow(0.6))
     until = time.monotonic() + 2
     while tally()["started"] <= before["started"] and time.monotonic() < until:
         time.sleep(0.01)
     peer.cancel(id)
-    time.sleep(1.0)
-    after = tally()
+    until = time.monotonic() + 1
+    while (after := tally())["cancelled"] <= before["cancelled"] and time.monotonic() < until:
+        time.sleep(0.01)
     need(after["cancelled"] > before["cancelled"], f"the work was not stopped: {before} {after}")
 
 

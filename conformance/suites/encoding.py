@@ -75,7 +75,10 @@ def unchanged(ctx: Context, text: str) -> None:
 
 cases_of(
     (
-        ("F21a", "e\u0301 \u00e9 \u0639\u0631\u0628\u064a \u202etfel \U0001f469\u200d\U0001f467 \ufb01"),
+        (
+            "F21a",
+            "e\u0301 \u00e9 \u0639\u0631\u0628\u064a \u202etfel \U0001f469\u200d\U0001f467 \ufb01",
+        ),
         ("F21b", "\U0001f600" * 100_000),
         ("F21c", 'quote " backslash \\ slash / \b\f\t'),
         ("T22", "bell \u0007 escape \u001b[31m null-ish \u0001 delete \u007f"),

@@ -19,7 +19,9 @@ NEEDS = {
 }
 
 
-def ask(ctx: Context, role: str, capabilities: dict[str, Any] | None = None, **params: Any) -> Frame:
+def ask(
+    ctx: Context, role: str, capabilities: dict[str, Any] | None = None, **params: Any
+) -> Frame:
     part = ctx.role(role)
     call = {"name": part.tool, "arguments": part.arguments(), **params}
     declared = EVERYTHING if capabilities is None else capabilities
@@ -71,7 +73,8 @@ def _known_requests(ctx: Context) -> None:
 
 @case("I02c")
 def _only_declared(ctx: Context) -> None:
-    for capabilities in ({"sampling": {}}, {"elicitation": {"form": {}}}):
+    some: tuple[dict[str, Any], ...] = ({"sampling": {}}, {"elicitation": {"form": {}}})
+    for capabilities in some:
         frame = ask(ctx, "asks_capable", capabilities)
         if frame.kind == "error":
             continue

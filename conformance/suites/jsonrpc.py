@@ -87,7 +87,10 @@ def _finished_id_again(ctx: Context) -> None:
     peer = ctx.peer
     for _ in range(2):
         frame = peer.call(peer.basic, id="the-same-id")
-        need(frame.kind == "result", f"an id that was used and finished is refused: {show(frame.raw)}")
+        need(
+            frame.kind == "result",
+            f"an id that was used and finished is refused: {show(frame.raw)}",
+        )
 
 
 @case("J33")
@@ -234,7 +237,7 @@ cases_of(
 
 @case("J20")
 def _undeclared_capability(ctx: Context) -> None:
-    methods = [
+    methods: list[tuple[str, str, dict[str, Any]]] = [
         ("prompts", "prompts/list", {}),
         ("resources", "resources/list", {}),
         ("tools", "tools/list", {}),
@@ -324,12 +327,12 @@ def _crash_keeps_its_insides(ctx: Context) -> None:
 def _duplicates(ctx: Context) -> list[Any]:
     """Answers under one id that was used for two calls in flight."""
     peer = ctx.fresh()
-    message = peer.build("tools/call", ctx.slow(0.5), id=4720)
+    message = peer.build("tools/call", ctx.slow(0.3), id=4720)
     peer.send(message)
     peer.send(message)
     first = peer.reply(4720, ctx.timeout + 1)
-    answers = [first, *peer.marker()]
-    return [f for f in answers if f.kind in ("result", "error") and key(f.id) == key(4720)]
+    second = peer.wait(lambda f: f.kind != "request" and key(f.id) == key(4720), 0.5)
+    return [first] if second is None else [first, second]
 
 
 @case("J27a")
@@ -354,7 +357,9 @@ def _duplicate_keys(ctx: Context) -> None:
         told.append((frames[0].kind, frames[0].code))
     need(told[0] == told[1], f"the same frame was read in two ways: {told}")
     if told[0][0] == "error":
-        need(told[0][1] in (-32700, -32600), f"neither the last member wins nor -32700: {told[0][1]}")
+        need(
+            told[0][1] in (-32700, -32600), f"neither the last member wins nor -32700: {told[0][1]}"
+        )
 
 
 @case("J29")

@@ -60,7 +60,9 @@ def _echoed_or_supported(ctx: Context) -> None:
             continue
         need(isinstance(told, str), f"{version} was answered with {told!r}")
         again = version_of(opening(ctx, protocolVersion=told)[1])
-        need(again == told, f"{version} was answered with {told!r}, which the server does not speak")
+        need(
+            again == told, f"{version} was answered with {told!r}, which the server does not speak"
+        )
 
 
 def counter_offer(ctx: Context, versions: tuple[str, ...]) -> None:
@@ -197,7 +199,9 @@ def _initialized_is_not_answered(ctx: Context) -> None:
 @case("L11b")
 def _initialized_twice(ctx: Context) -> None:
     for _ in range(2):
-        ctx.peer.silent(dump({"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}}))
+        ctx.peer.silent(
+            dump({"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}})
+        )
 
 
 @case("L11c")
@@ -234,7 +238,10 @@ def _second_initialize_changes_nothing(ctx: Context) -> None:
     other = revisions.A if ctx.revision != revisions.A else revisions.D
     before = peer.result("tools/list", {})
     peer.initialize(other)
-    need(peer.result("tools/list", {}) == before, "the tools look different after a second initialize")
+    need(
+        peer.result("tools/list", {}) == before,
+        "the tools look different after a second initialize",
+    )
 
 
 @case("L14")

@@ -1,4 +1,4 @@
-"""G: log messages: asked for by setLevel in the legacy revisions, by each request in the modern one."""
+"""G: log messages, asked for by setLevel in the legacy era and by each request in the modern."""
 
 from __future__ import annotations
 
@@ -93,7 +93,10 @@ def _asked_for(ctx: Context) -> None:
     early, late = logs(peer, ctx, "request_logging", meta={revisions.LOG_LEVEL: "debug"})
     need(early or late, "no log messages although the request asks for them")
     early, late = logs(peer, ctx, "request_logging", meta={revisions.LOG_LEVEL: "emergency"})
-    need(all(r >= LEVELS.index("emergency") for r in ranks(early + late)), "below the level asked for")
+    need(
+        all(r >= LEVELS.index("emergency") for r in ranks(early + late)),
+        "below the level asked for",
+    )
 
 
 @case("G03c")

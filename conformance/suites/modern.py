@@ -78,7 +78,9 @@ def _declared_works(ctx: Context) -> None:
         raise NotApplicable("the server declares no list")
     for capability, method in tried:
         frame = ctx.peer.call(method)
-        need(frame.kind == "result", f"{capability} is declared but {method} gave {show(frame.raw)}")
+        need(
+            frame.kind == "result", f"{capability} is declared but {method} gave {show(frame.raw)}"
+        )
 
 
 def _legacy(ctx: Context) -> None:
@@ -92,7 +94,10 @@ def _same_capabilities(ctx: Context) -> None:
     old = result_of(ctx.raw().initialize(revisions.D), "initialize").get("capabilities", {})
     new = ctx.facts.capabilities
     shared = {"tools", "resources", "prompts", "completions"}
-    need(set(old) & shared == set(new) & shared, f"{sorted(old)} by handshake, {sorted(new)} by discover")
+    need(
+        set(old) & shared == set(new) & shared,
+        f"{sorted(old)} by handshake, {sorted(new)} by discover",
+    )
 
 
 @case("V21a")
@@ -279,7 +284,9 @@ def _interleaved(ctx: Context) -> None:
     for era, id in ids:
         result = result_of(peer.reply(id), "tools/list")
         modern = "resultType" in result
-        need(modern == (era == revisions.E), f"a {era} request was answered in the other era's words")
+        need(
+            modern == (era == revisions.E), f"a {era} request was answered in the other era's words"
+        )
 
 
 @case("V12")
@@ -349,7 +356,9 @@ def _unknown_meta(ctx: Context) -> None:
 @case("V16b")
 def _trace_context(ctx: Context) -> None:
     trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
-    frame = ctx.peer.call(ctx.peer.basic, {"_meta": {**trace, "tracestate": "a=b", "baggage": "c=d"}})
+    frame = ctx.peer.call(
+        ctx.peer.basic, {"_meta": {**trace, "tracestate": "a=b", "baggage": "c=d"}}
+    )
     need(frame.kind == "result", f"trace context in _meta: {show(frame.raw)}")
 
 
@@ -390,7 +399,7 @@ def _missing_capability(ctx: Context) -> None:
 def _capability_present(ctx: Context) -> None:
     role = ctx.role("missing_capability")
     params = {"name": role.tool, "arguments": role.arguments()}
-    everything = {"sampling": {}, "elicitation": {}, "roots": {}}
+    everything: dict[str, Any] = {"sampling": {}, "elicitation": {}, "roots": {}}
     frame = ctx.peer.call("tools/call", params, capabilities=everything)
     need(frame.code != -32021, f"declared, but still missing: {show(frame.raw)}")
 

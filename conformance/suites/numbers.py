@@ -59,7 +59,7 @@ def _no_infinity_out(ctx: Context) -> None:
 def survives(ctx: Context, values: tuple[bytes, ...]) -> None:
     """An answer, whatever it says, and a connection that lives."""
     for value in values:
-        frames = ctx.peer.probe(with_value(ctx, value, 5203), quiet=2)
+        frames = ctx.peer.probe(with_value(ctx, value, 5203), quiet=5 * ctx.peer.quiet)
         answers = [f for f in frames if f.kind in ("result", "error")]
         need(answers, f"no answer to a request with {show(value, 40)} in it")
 
@@ -78,11 +78,13 @@ def too_deep(ctx: Context, pair: tuple[bytes, bytes]) -> None:
     """A hundred thousand levels: refused or served, and the connection lives."""
     opening, closing = pair
     value = opening * 100_000 + b"1" + closing * 100_000
-    frames = ctx.peer.probe(with_value(ctx, value, 5204), quiet=2)
+    frames = ctx.peer.probe(with_value(ctx, value, 5204), quiet=5 * ctx.peer.quiet)
     answers = [f for f in frames if f.kind in ("result", "error")]
     need(answers, "no answer to a frame with 100,000 levels")
     if answers[0].kind == "error":
-        need(answers[0].code in (-32700, -32600, -32602), f"it was refused with {answers[0].code!r}")
+        need(
+            answers[0].code in (-32700, -32600, -32602), f"it was refused with {answers[0].code!r}"
+        )
 
 
 cases_of((("F25a", (b"[", b"]")), ("F25b", (b'{"a":', b"}"))), too_deep)

@@ -102,7 +102,8 @@ def hints(ctx: Context, which: str) -> None:
         if which == "templates" and frame.code == -32601:
             raise NotApplicable("the server has no resource templates")
         result = result_of(frame, method)
-    ttl, scope = result.get("ttlMs"), result.get("cacheScope")
+    ttl: Any = result.get("ttlMs")
+    scope = result.get("cacheScope")
     whole = isinstance(ttl, int | float) and not isinstance(ttl, bool) and float(ttl).is_integer()
     need(whole and ttl >= 0, f"ttlMs is {ttl!r}")
     need(scope in ("public", "private"), f"cacheScope is {scope!r}")

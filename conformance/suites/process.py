@@ -149,7 +149,9 @@ def mutations(good: list[bytes], count: int, seed: int) -> list[bytes]:
             elif action == 2 and frame:
                 del frame[position : position + dice.randint(1, 12)]
             else:
-                frame[position:position] = dice.choice((b'"', b"{", b"[", b"null", b"\\u0000", b"1e9"))
+                frame[position:position] = dice.choice(
+                    (b'"', b"{", b"[", b"null", b"\\u0000", b"1e9")
+                )
         frames.append(bytes(frame).replace(b"\n", b" ").replace(b"cancelled", b"cancelle"))
     return frames
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from conformance import revisions
@@ -20,7 +21,7 @@ def told(ctx: Context, peer: Peer, **more: Any) -> tuple[list[Frame], list[Frame
     role = ctx.role("progress")
     params = {"name": role.tool, "arguments": role.arguments()}
     id = peer.request("tools/call", params, **more)
-    result_of(peer.reply(id, ctx.timeout + 5), "tools/call")
+    result_of(peer.reply(id, 2 * ctx.timeout), "tools/call")
     early = [frame for frame in peer.inbox if progress(frame)]
     peer.inbox.clear()
     late = [frame for frame in peer.marker() if progress(frame)]
@@ -47,13 +48,13 @@ cases_of((("O01b", "tok-é"), ("O01c", 4242), ("O01d", 0), ("O01e", "")), echoed
 @case("O02a")
 def _increases(ctx: Context) -> None:
     early, late = told(ctx, ctx.peer, meta={"progressToken": "up"})
-    values = [frame.params.get("progress") for frame in early + late]
+    values: list[Any] = [frame.params.get("progress") for frame in early + late]
     if len(values) < 2:
         raise NotApplicable("the tool reported progress less than twice")
     for value in values:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         need(number, f"progress is {value!r}")
-    rising = all(a < b for a, b in zip(values, values[1:], strict=False))
+    rising = all(a < b for a, b in pairwise(values))
     need(rising, f"progress went {values}")
 
 
@@ -84,7 +85,7 @@ def odd_token(ctx: Context, tokens: tuple[Any, ...]) -> None:
             "tools/call",
             {"name": role.tool, "arguments": role.arguments()},
             meta={"progressToken": token},
-            timeout=ctx.timeout + 5,
+            timeout=2 * ctx.timeout,
         )
         if frame.kind == "error":
             need(frame.code in (-32602, -32600), f"token {token!r} gave {frame.code!r}")
@@ -117,13 +118,13 @@ def _two_tokens(ctx: Context) -> None:
     params = {"name": role.tool, "arguments": role.arguments()}
     ids = [peer.request("tools/call", params, meta={"progressToken": t}) for t in ("one", "two")]
     for id in ids:
-        result_of(peer.reply(id, ctx.timeout + 5), "tools/call")
+        result_of(peer.reply(id, 2 * ctx.timeout), "tools/call")
     heard = [frame.params for frame in peer.inbox if progress(frame)]
     peer.inbox.clear()
     if not heard:
         raise NotApplicable("the tool reported no progress")
     for token in ("one", "two"):
-        values = [p.get("progress") for p in heard if p.get("progressToken") == token]
+        values: list[Any] = [p.get("progress") for p in heard if p.get("progressToken") == token]
         need(values, f"no progress for token {token!r}")
-        rising = all(a < b for a, b in zip(values, values[1:], strict=False))
+        rising = all(a < b for a, b in pairwise(values))
         need(rising, f"progress for token {token!r} went {values}")

@@ -40,7 +40,10 @@ def messages(ctx: Context, name: Any, arguments: Any = None) -> list[dict[str, A
     need(isinstance(found, list) and found, f"messages is {found!r}")
     assert isinstance(found, list)
     for message in found:
-        need(message.get("role") in ("user", "assistant"), f"a message has the role {message.get('role')!r}")
+        need(
+            message.get("role") in ("user", "assistant"),
+            f"a message has the role {message.get('role')!r}",
+        )
         content = message.get("content")
         kind = content.get("type") if isinstance(content, dict) else None
         allowed = KINDS.get(ctx.revision, {"text", "image", "audio", "resource", "resource_link"})
@@ -128,7 +131,9 @@ def _embedded(ctx: Context) -> None:
     contents = [m["content"] for m in messages(ctx, found["name"], {"resourceUri": uri})]
     inner = [c.get("resource") for c in contents if c.get("type") == "resource"]
     need(inner, "no embedded resource in the messages")
-    need(all(isinstance(i, dict) and i.get("uri") for i in inner), "an embedded resource without uri")
+    need(
+        all(isinstance(i, dict) and i.get("uri") for i in inner), "an embedded resource without uri"
+    )
 
 
 @case("P02d")
@@ -193,7 +198,9 @@ def _totals(ctx: Context) -> None:
 def _declared(ctx: Context) -> None:
     if ctx.offers("completions"):
         ref, name = _ref(ctx)
-        frame = ctx.peer.call("completion/complete", {"ref": ref, "argument": {"name": name, "value": ""}})
+        frame = ctx.peer.call(
+            "completion/complete", {"ref": ref, "argument": {"name": name, "value": ""}}
+        )
         need(frame.kind == "result", f"completions are declared but gave {show(frame.raw)}")
         return
     ref = {"type": "ref/prompt", "name": "x"}

@@ -1,4 +1,4 @@
-"""Scans: rules for every frame, wherever in the run it was sent; and the tour that brings some about."""
+"""Scans: rules for every frame, whoever asked for it; and the tour that brings frames about."""
 
 from __future__ import annotations
 
@@ -309,7 +309,17 @@ def _request_shapes(view: View) -> str | bool | None:
 
 # -- the tour -----------------------------------------------------------------------------------
 
-ROLES = ("echo", "structured", "fail", "image", "audio", "embedded", "mixed", "progress", "nonfinite")
+ROLES = (
+    "echo",
+    "structured",
+    "fail",
+    "image",
+    "audio",
+    "embedded",
+    "mixed",
+    "progress",
+    "nonfinite",
+)
 
 
 def tour(ctx: Context) -> None:

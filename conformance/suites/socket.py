@@ -35,9 +35,11 @@ def _own_state(ctx: Context) -> None:
 @case("W03")
 def _all_revisions_at_once(ctx: Context) -> None:
     peers = [ctx.fresh(revision) for revision in revisions.ALL if revision in ctx.settings.spoken]
-    asked = [(peer, peer.request("tools/list" if "tools" in ctx.facts.capabilities else peer.basic))
-             for peer in peers]
+    method = "tools/list" if ctx.offers("tools") else None
+    asked = [(peer, peer.request(method or peer.basic)) for peer in peers]
     for peer, id in asked:
+        fine = peer.modern or peer.agreed == peer.revision
+        need(fine, f"{peer.revision} beside the others became {peer.agreed!r}")
         frame = peer.reply(id)
         need(frame.kind == "result", f"{peer.revision} beside the others: {show(frame.raw)}")
         modern = "resultType" in frame.result
@@ -107,7 +109,10 @@ def _foreign_notifications(ctx: Context) -> None:
     params = {"name": role.tool, "arguments": role.arguments()}
     mine.result("tools/call", params, meta={"progressToken": "mine"})
     heard = [f for f in [*other.marker(), *other.inbox] if f.method == "notifications/progress"]
-    need(not heard, f"progress of one connection reached another: {show(heard[0].raw) if heard else ''}")
+    need(
+        not heard,
+        f"progress of one connection reached another: {show(heard[0].raw) if heard else ''}",
+    )
 
 
 @case("W13")

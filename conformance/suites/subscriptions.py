@@ -169,7 +169,10 @@ def _cancelled_quietly(ctx: Context) -> None:
     acknowledged(ctx, peer, {"toolsListChanged": True}, "gone")
     peer.cancel("gone")
     frames = [f for f in [*peer.marker(), *peer.marker()] if f.kind in ("result", "error")]
-    need(not frames, f"a cancelled subscription was answered: {show(frames[0].raw) if frames else ''}")
+    need(
+        not frames,
+        f"a cancelled subscription was answered: {show(frames[0].raw) if frames else ''}",
+    )
 
 
 @case("U06b")
@@ -205,7 +208,10 @@ def _not_across_connections(ctx: Context) -> None:
     second = ctx.fresh()
     trigger(ctx, second, "change_tools")
     heard = [f for f in [*second.marker(), *second.inbox] if f.kind == "notification"]
-    need(not heard, f"a new connection hears old subscriptions: {show(heard[0].raw) if heard else ''}")
+    need(
+        not heard,
+        f"a new connection hears old subscriptions: {show(heard[0].raw) if heard else ''}",
+    )
 
 
 @case("U12")

@@ -126,9 +126,9 @@ def _annotations(ctx: Context) -> None:
     found = [(t.get("name"), t["annotations"]) for t in tools(ctx) if "annotations" in t]
     if not found:
         raise NotApplicable("no tool has annotations")
-    for name, annotations in found:
-        need(isinstance(annotations, dict), f"the annotations of {name!r} are {annotations!r}")
-        for hint, value in annotations.items():
+    for name, hints in found:
+        need(isinstance(hints, dict), f"the annotations of {name!r} are {hints!r}")
+        for hint, value in hints.items():
             if hint.endswith("Hint"):
                 need(isinstance(value, bool), f"{hint} of {name!r} is {value!r}")
 
@@ -169,11 +169,11 @@ def _unknown_tool_is_a_protocol_error(ctx: Context) -> None:
 @case("T08c")
 def _names_are_case_sensitive(ctx: Context) -> None:
     ctx.require("tools")
-    names = {str(t.get("name")) for t in ctx.facts.tools}
-    other = next((n.swapcase() for n in sorted(names) if n.swapcase() not in names), None)
-    if other is None:
-        raise NotApplicable("no tool name has letters")
-    frame = ctx.peer.call("tools/call", {"name": other, "arguments": {}})
+    params = ctx.echo("x")
+    other = str(params["name"]).swapcase()
+    if other in {t.get("name") for t in ctx.facts.tools}:
+        raise NotApplicable(f"there is a tool called {other!r} as well")
+    frame = ctx.peer.call("tools/call", {**params, "name": other})
     need(refused_call(frame), f"{other!r} is not listed but was served: {show(frame.raw)}")
 
 
@@ -181,8 +181,10 @@ def _bad_arguments(ctx: Context) -> list[tuple[str, dict[str, Any]]]:
     """Calls that break the schema of a tool we may call."""
     role = ctx.role("echo")
     name = next(iter(role.arguments(text="x")))
-    return [("missing", {"name": role.tool, "arguments": {}}),
-            ("mistyped", {"name": role.tool, "arguments": {name: {"not": "text"}}})]
+    return [
+        ("missing", {"name": role.tool, "arguments": {}}),
+        ("mistyped", {"name": role.tool, "arguments": {name: {"not": "text"}}}),
+    ]
 
 
 def bad_arguments(ctx: Context, which: int) -> None:
@@ -202,7 +204,10 @@ def _channel(ctx: Context) -> None:
             need(frame.kind == "error", f"a {what} argument is a protocol error: {show(frame.raw)}")
             need(frame.code == -32602, f"a {what} argument gave {frame.code!r}, not -32602")
         else:
-            need(frame.kind == "result", f"a {what} argument is for the model to see: {show(frame.raw)}")
+            need(
+                frame.kind == "result",
+                f"a {what} argument is for the model to see: {show(frame.raw)}",
+            )
 
 
 @case("T09d")
@@ -249,7 +254,12 @@ cases_of(
 def _odd_call_code(ctx: Context) -> None:
     ctx.require("tools")
     name = ctx.facts.tools[0].get("name") if ctx.facts.tools else "x"
-    for params in ({"arguments": {}}, {"name": 17}, {"name": name, "arguments": [1]}):
+    odd: tuple[dict[str, Any], ...] = (
+        {"arguments": {}},
+        {"name": 17},
+        {"name": name, "arguments": [1]},
+    )
+    for params in odd:
         frame = ctx.peer.call("tools/call", params)
         need(frame.code == -32602, f"{params} gave {frame.code!r}, which is not -32602")
 
@@ -291,6 +301,8 @@ def _change_told(ctx: Context) -> None:
     role = ctx.role("change_tools")
     ctx.require("tools", "listChanged")
     peer = ctx.fresh()
-    result_of(peer.call("tools/call", {"name": role.tool, "arguments": role.arguments()}), "tools/call")
+    result_of(
+        peer.call("tools/call", {"name": role.tool, "arguments": role.arguments()}), "tools/call"
+    )
     heard = peer.wait(lambda f: f.method == "notifications/tools/list_changed", 2)
     need(heard is not None, "the tools changed, and nobody was told")
