@@ -1,6 +1,6 @@
 """The wiring: who is made, in what order, and how all of it ends.
 
-    lock ─► catalogue ─► hub ─► transport ─► … ─► no new work ─► last answers ─► catalogue closed
+    lock ─► engine ─► hub ─► transport ─► … ─► no new work ─► last answers ─► engine closed
 
 Everything that varies (clock, settings, surfaces) is handed down from here; nothing below reaches
 for it.
@@ -12,9 +12,9 @@ import os
 import signal
 import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import anyio
 import structlog
@@ -28,17 +28,23 @@ from daemon.exits import CANNOT_CREATE, CONFIG, OK, Exit
 from daemon.house import House
 from daemon.hub import Hub
 from daemon.locks import owned
+from daemon.peer import DEFAULT_BANK
 from daemon.sessions import SessionKeeper
 from daemon.surface import Surface
 from daemon.tools import Registry
 from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
-from store.catalogue import Catalogue
-from store.errors import StoreError
+from store.catalogue import wall_clock
+from store.embedded import open_engine
+from store.engine import Engine
+from store.errors import InvalidInput, StoreError
+from store.ranking import HybridRanking
+from store.validate import bank_name
 
 DRAIN_SECONDS: Final = 1.2
 CLOSE_SECONDS: Final = 0.3
 HOUSEKEEPING_SECONDS: Final = 30.0
+PARENT_SECONDS: Final = 2.0
 
 log: Final = structlog.get_logger()
 
@@ -70,32 +76,56 @@ class Surfaces:
         return found
 
 
+class Opened(NamedTuple):
+    engine: Engine
+    sessions: SessionKeeper
+
+
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncGenerator[SessionKeeper]:
-    """The catalogue's sessions; closed in order, whatever ends the block."""
-    try:
-        catalogue = await Catalogue.open(settings.directories.data)
-    except StoreError as failure:
-        raise Exit(CANNOT_CREATE, f"the catalogue cannot be opened: {failure}") from None
-    sessions = SessionKeeper(
-        catalogue.sessions, idle_days=settings.session_idle_days, keep=settings.sessions_keep
+async def opened(settings: Settings) -> AsyncGenerator[Opened]:
+    """The engine and the sessions in its catalogue; closed in order, whatever ends the block."""
+    async with AsyncExitStack() as stack:
+        try:
+            engine = await stack.enter_async_context(
+                open_engine(settings.directories.data, ranking=HybridRanking)
+            )
+        except (StoreError, ExceptionGroup) as failure:
+            raise Exit(CANNOT_CREATE, f"the store cannot be opened: {_first(failure)}") from None
+        sessions = SessionKeeper(
+            engine.sessions, idle_days=settings.session_idle_days, keep=settings.sessions_keep
+        )
+        try:
+            # What is alive now stays alive: the collector need not look at it again and again.
+            gc.freeze()
+            yield Opened(engine, sessions)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await sessions.flush()
+
+
+def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
+    """The store's own failure, out of the task group it was raised in; a crash stays a crash."""
+    if isinstance(failure, StoreError):
+        return failure
+    inner = failure.exceptions[0]
+    if isinstance(inner, StoreError):
+        return inner
+    raise failure
+
+
+def _make_hub(settings: Settings, tasks: TaskGroup, store: Opened) -> Hub:
+    house = House(
+        engine=store.engine,
+        now=wall_clock,
+        final_limit=settings.final_limit,
+        api_key=settings.api_key,
     )
-    try:
-        # What is alive now stays alive: the collector need not look at it again and again.
-        gc.freeze()
-        yield sessions
-    finally:
-        with anyio.CancelScope(shield=True):
-            await sessions.flush()
-            await catalogue.close()
-
-
-def _make_hub(settings: Settings, tasks: TaskGroup, sessions: SessionKeeper) -> Hub:
     return Hub(
         settings,
         tasks=tasks,
-        sessions=sessions,
-        surfaces=Surfaces(settings, House()),
+        sessions=store.sessions,
+        surfaces=Surfaces(settings, house),
+        engine=store.engine.health,
         clock=time.monotonic,
     )
 
@@ -105,8 +135,11 @@ def _prepare(settings: Settings) -> None:
     logs.configure(settings.log_level)
     try:
         chosen(settings.dialects)
+        bank_name(settings.bank or DEFAULT_BANK)
     except LookupError as error:
         raise Exit(CONFIG, str(error.args[0])) from None
+    except InvalidInput as error:
+        raise Exit(CONFIG, f"--bank: {error.rule}") from None
     for directory in (settings.directories.data, settings.directories.state):
         unix.private_directory(directory)
 
@@ -119,12 +152,12 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
         listener = passed or unix.bind(settings.socket)
         inode = 0 if passed else settings.socket.lstat().st_ino
         try:
-            async with opened(settings) as sessions, anyio.create_task_group() as tasks:
-                hub = _make_hub(settings, tasks, sessions)
+            async with opened(settings) as store, anyio.create_task_group() as tasks:
+                hub = _make_hub(settings, tasks, store)
+                _heed_signals(hub)
                 server = await unix.listen(hub, listener)
                 log.info("daemon.ready", pid=hub.pid, version=hub.version)
                 _tell_ready(ready)
-                tasks.start_soon(_stop_on_signal, hub)
                 tasks.start_soon(_housekeeping, hub)
                 if is_spawned:
                     tasks.start_soon(_stop_when_idle, hub)
@@ -135,7 +168,9 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
             listener.close()
             if inode:
                 unix.remove(settings.socket, inode)
+    _ignore_signals()
     log.info("daemon.stopped")
+    logs.settle()
     return OK
 
 
@@ -143,18 +178,21 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
     """`recalld stdio --embedded`: the engine in the client's own child process."""
     _prepare(settings)
     with owned(settings.lock, "recalld stdio --embedded"):
-        async with opened(settings) as sessions, anyio.create_task_group() as tasks:
-            hub = _make_hub(settings, tasks, sessions)
+        async with opened(settings) as store, anyio.create_task_group() as tasks:
+            hub = _make_hub(settings, tasks, store)
+            _heed_signals(hub)
             wire = StdioWire(hub)
             await wire.open(descriptors)
-            tasks.start_soon(_stop_on_signal, hub)
             tasks.start_soon(_housekeeping, hub)
             tasks.start_soon(_until_input_ends, wire, hub)
+            tasks.start_soon(_stop_when_orphaned, hub)
             await hub.stopping.wait()
             hub.leaving.set()
             await _until_quiet(hub)
             await wire.shut()
             tasks.cancel_scope.cancel()
+    _ignore_signals()
+    logs.settle()
     return OK
 
 
@@ -163,12 +201,35 @@ async def _until_input_ends(wire: StdioWire, hub: Hub) -> None:
     hub.stop()
 
 
-async def _stop_on_signal(hub: Hub) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        async for number in signals:
-            if number != signal.SIGHUP:
-                log.info("daemon.stopping", signal=signal.Signals(number).name)
-                hub.stop()
+async def _stop_when_orphaned(hub: Hub) -> None:
+    """Our client may die while somebody else still holds the other end of our input."""
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110  (the kernel tells nobody; one has to look)
+        await anyio.sleep(PARENT_SECONDS)
+    log.info("daemon.orphaned")
+    hub.stop()
+
+
+def _heed_signals(hub: Hub) -> None:
+    """SIGTERM and SIGINT end us in order; losing a terminal does not.
+
+    Plain handlers rather than the event loop's: asyncio takes its own away when the loop closes,
+    and a second signal in that moment would end us with the wrong code.
+    """
+    loop = asyncio.get_running_loop()
+
+    def stop(_number: int, _frame: object) -> None:
+        loop.call_soon_threadsafe(hub.stop)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def _ignore_signals() -> None:
+    """We are leaving anyway; the interpreter would fall back to dying of them."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
 
 
 async def _stop_when_idle(hub: Hub) -> None:

@@ -21,6 +21,10 @@ from daemon.exits import CANNOT_CREATE, UNAVAILABLE, Exit
 
 _NOBODY: Final = (errno.ENOENT, errno.ECONNREFUSED)
 LOG_LIMIT: Final = 5 * 1024 * 1024
+#: What one client says for itself. A daemon serves many: it hears these from each on attaching.
+OURS_ALONE: Final = frozenset(
+    {"RECALLD_BANK", "AWARENESS_MEMORY_ID", "RECALLD_DIALECTS", "HINDSIGHT_API_MCP_ENABLED"}
+)
 
 
 def connect(path: Path, timeout: float | None = None) -> socket.socket | None:
@@ -86,7 +90,7 @@ def _start(settings: Settings, deadline: float) -> None:
         os.posix_spawn(
             sys.executable,
             arguments,
-            os.environ,
+            {name: value for name, value in os.environ.items() if name not in OURS_ALONE},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, log, 1),

@@ -70,6 +70,8 @@ class Bridge:
             except BrokenPipeError:
                 pass  # the client closed our output: nobody is left to talk to
             finally:
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    signal.signal(number, signal.SIG_IGN)  # leaving anyway, with code 0
                 if self._link is not None:
                     self._link.close()
         return OK
@@ -89,8 +91,8 @@ class Bridge:
             events = ready[link.fileno()]
             if events & (IN | GONE):
                 self._take_from_daemon()
-        if self._link is not None and self._to_daemon:
-            self._give_to_daemon()
+        if self._link is not None and self._to_daemon and not self._give_to_daemon():
+            self._reattach("its connection broke")
         if self._to_client:
             self._give_to_client()
         if not ready and os.getppid() != self._parent:
@@ -148,16 +150,17 @@ class Bridge:
             self._is_long_line = True
 
     def _forward(self, lines: bytes) -> None:
-        """Send whole lines on, after noting what they ask."""
+        """Send whole lines on; note what they ask while the daemon is busy with them already."""
+        self._queue(lines)
+        is_broken = self._link is not None and not self._give_to_daemon()
         sent = self._pending.sent
         for line in lines.split(b"\n"):
             if self._is_long_line:
                 self._is_long_line = False  # the rest of a line that was not kept
             elif line:
                 sent(line)
-        self._queue(lines)
-        if self._link is None:
-            self._reattach("it cannot be reached")
+        if self._link is None or is_broken:
+            self._reattach("its connection broke" if is_broken else "it cannot be reached")
 
     def _queue(self, data: bytes) -> None:
         self._to_daemon.append(data)
@@ -178,7 +181,8 @@ class Bridge:
 
     # --- to and from the daemon --------------------------------------------------------------
 
-    def _give_to_daemon(self) -> None:
+    def _give_to_daemon(self) -> bool:
+        """Send what fits; False when the connection is broken."""
         assert self._link is not None
         try:
             while self._to_daemon:
@@ -187,16 +191,16 @@ class Bridge:
                 self._daemon_bytes -= sent
                 self._head_sent += sent
                 if self._head_sent < len(head):
-                    return
+                    return True
                 self._to_daemon.popleft()
                 self._head_sent = 0
         except BlockingIOError:
-            return
+            return True
         except OSError:
-            self._reattach("its connection broke")
-            return
+            return False
         if self._input_ended_at is not None:
             self._shut_link()
+        return True
 
     def _take_from_daemon(self) -> None:
         assert self._link is not None
@@ -215,11 +219,12 @@ class Bridge:
             return
         whole = self._from_daemon + chunk[: end + 1]
         self._from_daemon = chunk[end + 1 :]
+        self._to_client += whole
+        self._give_to_client()
         answered = self._pending.answered
         for line in whole.split(b"\n"):
             if line:
                 answered(line)
-        self._to_client += whole
 
     def _give_to_client(self) -> None:
         try:
@@ -284,7 +289,9 @@ class Bridge:
 
     def _fail(self, reason: str, *, spare: frozenset[str]) -> None:
         for waiting in list(self._pending.waiting.values()):
-            if waiting.id not in spare:
+            if self._input_ended_at is not None and waiting.method == "subscriptions/listen":
+                del self._pending.waiting[waiting.id]  # ends with its client's input, unanswered
+            elif waiting.id not in spare:
                 self._to_client += self._pending.lose(waiting, reason)
 
     # --- saying hello ------------------------------------------------------------------------
@@ -336,7 +343,7 @@ class Bridge:
             link.sendall(replay)
             _read_line(link)
             if self._pending.initialized is not None:
-                link.sendall(self._pending.initialized)
+                link.sendall(self._pending.initialized + b"\n")
         return True
 
     def _catch_signals(self) -> None:

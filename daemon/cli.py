@@ -1,24 +1,38 @@
 """The command line: which command, which settings, which exit code."""
 
-import argparse
 import os
 import sys
-from typing import Any, NoReturn
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from daemon.config import Settings, load
-from daemon.exits import USAGE, Exit
-from daemon.version import VERSION
+from daemon.exits import UNAVAILABLE, USAGE, Exit
+
+if TYPE_CHECKING:
+    import argparse
 
 
-class _Parser(argparse.ArgumentParser):
-    """Bad flags are one clear line and a documented exit code."""
+def _plain_health(given: list[str]) -> SimpleNamespace | None:
+    """`recalld health` in its plain form, which runs often, without the cost of a parser."""
+    if given == ["health"] or given == ["health", "--json"]:
+        return SimpleNamespace(command="health", socket=None, json=len(given) > 1)
+    if len(given) == 3 and given[:2] == ["health", "--socket"]:
+        return SimpleNamespace(command="health", socket=given[2], json=False)
+    return None
 
-    def error(self, message: str) -> NoReturn:
-        raise Exit(USAGE, f"{message} (see {self.prog} --help)")
 
+def _parse(given: list[str]) -> SimpleNamespace:
+    import argparse
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="recalld", description="The memory daemon for AI agents.")
+    from daemon.version import VERSION
+
+    class Parser(argparse.ArgumentParser):
+        """Bad flags are one clear line and a documented exit code."""
+
+        def error(self, message: str) -> NoReturn:
+            raise Exit(USAGE, f"{message} (see {self.prog} --help)")
+
+    parser = Parser(prog="recalld", description="The memory daemon for AI agents.")
     parser.add_argument("--version", action="version", version=f"recalld {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
@@ -44,20 +58,23 @@ def _parser() -> argparse.ArgumentParser:
         probe.add_argument("--json", action="store_true", help="print JSON")
     stop = commands.add_parser("stop", help="ask the daemon to leave, and wait until it has")
     stop.add_argument("--socket", metavar="PATH", help="the daemon's socket")
-    return parser
+    return parser.parse_args(given, SimpleNamespace())
 
 
-def _server_flags(parser: argparse.ArgumentParser) -> None:
+def _server_flags(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument("--socket", metavar="PATH", help="the unix socket")
     parser.add_argument("--fixtures", action="store_true", default=None, help="serve test fixtures")
     parser.add_argument("--dialects", metavar="A,B", help="tool surfaces to serve; all by default")
-    parser.add_argument("--bank", metavar="NAME", help="the bank for tools that name none")
+    parser.add_argument(
+        "--bank", metavar="NAME", help="the bank for tools that name none; auto: one a repository"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the exit code. Failures are one line on stderr."""
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        return _run(_parser().parse_args(arguments))
+        return _run(_plain_health(given) or _parse(given))
     except Exit as exit:
         sys.stderr.write(f"recalld: {exit.message}\n")
         return exit.code
@@ -65,7 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
-def _run(chosen: argparse.Namespace) -> int:
+def _run(chosen: SimpleNamespace) -> int:
     command = chosen.command
     if command is None:
         raise Exit(USAGE, "a command is needed: serve, stdio, health, status or stop")
@@ -75,7 +92,16 @@ def _run(chosen: argparse.Namespace) -> int:
         for name in ("socket", "fixtures", "dialects", "bank", "bind")
         if given.get(name) is not None
     }
+    if command == "stdio":
+        _need_descriptors()
     settings = load(flags, os.environ)
+    if settings.bank == "auto":
+        from pathlib import Path
+
+        from daemon.projects import bank_of
+
+        # A daemon that a bridge started belongs to no project; each bridge names its own.
+        settings.bank = "" if given.get("spawned") else bank_of(Path.cwd())
     if command == "stdio" and not chosen.embedded:
         from daemon.bridge import Bridge
 
@@ -89,12 +115,23 @@ def _run(chosen: argparse.Namespace) -> int:
     return _serve(command, chosen, settings)
 
 
-def _serve(command: str, chosen: argparse.Namespace, settings: Settings) -> int:
+def _need_descriptors() -> None:
+    """First of all: were 0 or 1 closed, the next file opened would get their number."""
+    try:
+        os.fstat(0)
+        os.fstat(1)
+    except OSError:
+        raise Exit(UNAVAILABLE, "stdin or stdout is closed; recalld stdio needs both") from None
+
+
+def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
     """The two commands that run the engine, with everything it imports."""
     from daemon.descriptors import take_descriptors
 
     # Before the imports below: nothing of theirs may print to what a client reads.
     descriptors = take_descriptors() if command == "stdio" else None
+    # structlog imports rich, where it is installed, for a console we never show: 70 ms of start.
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
     import anyio
 
     from daemon import app

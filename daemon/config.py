@@ -178,10 +178,31 @@ SETTINGS: Final = (
     ),
     Setting(
         "server.bank",
-        ("RECALLD_BANK",),
+        ("RECALLD_BANK", "AWARENESS_MEMORY_ID"),
         "",
         _text,
         "the bank for tools that name none; `auto` keys by git repository",
+    ),
+    Setting(
+        "hindsight.enabled",
+        ("HINDSIGHT_API_MCP_ENABLED",),
+        True,
+        _flag,
+        "false leaves hindsight out of the surfaces served by default",
+    ),
+    Setting(
+        "retrieval.final_limit",
+        ("RECALLD_FINAL_LIMIT",),
+        12,
+        _integer(1, 1000),
+        "how many documents harness `search` answers when no limit is given",
+    ),
+    Setting(
+        "server.api_key",
+        ("RECALLD_API_KEY",),
+        "",
+        _text,
+        "the api_key that awareness_get_agent_prompt asks for; none by default",
     ),
     Setting(
         "server.fixtures",
@@ -221,7 +242,11 @@ class Settings:
         self.log_level: str = values["log.level"]
         self.bind: str = values["server.bind"]
         self.dialects: str = values["server.dialects"]
+        if not self.dialects and not values["hindsight.enabled"]:
+            self.dialects = "-hindsight"
+        self.final_limit: int = values["retrieval.final_limit"]
         self.bank: str = values["server.bank"]
+        self.api_key: str = values["server.api_key"]
         self.fixtures: bool = values["server.fixtures"]
         self.socket = socket_path(directories, values["server.socket"])
 
@@ -297,7 +322,7 @@ def socket_path(directories: Directories, configured: str) -> Path:
 def _from_file(path: Path) -> dict[str, Any]:
     try:
         text = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise Exit(CONFIG, f"config file cannot be read: {error.strerror}") from None

@@ -21,6 +21,7 @@ from daemon.surface import Surface
 from daemon.version import VERSION
 from protocol.mcp import ServerInfo
 from protocol.shape import Shaper
+from store.model import Health as EngineHealth
 
 SERVER: ServerInfo = ServerInfo(
     name="recalld",
@@ -40,6 +41,7 @@ class Hub:
         tasks: TaskGroup,
         sessions: SessionKeeper,
         surfaces: Callable[[str, bool], Surface],
+        engine: Callable[[], EngineHealth],
         clock: Clock,
     ) -> None:
         self.settings = settings
@@ -64,6 +66,7 @@ class Hub:
         self._clock = clock
         self._started = clock()
         self._surfaces = surfaces
+        self._engine = engine
         self._change: anyio.Event | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -110,15 +113,17 @@ class Hub:
     async def health(self, surface: Surface) -> Health:
         """Seed 003's health/check, with true numbers."""
         total = await self.sessions.total()
-        degraded = [self.sessions.trouble] if self.sessions.trouble else []
+        engine = self._engine()
+        trouble = self.sessions.trouble
+        degraded = [*([trouble] if trouble else []), *engine.degraded]
         return Health(
-            status="degraded" if degraded else "healthy",
+            status="degraded" if degraded or not engine.is_ready else "healthy",
             version=self.version,
             uptime=int(self._clock() - self._started),
             memory=memory_use(),
             sessions=SessionCounts(total=total, active=self._active()),
             tools_registered=len(surface.tools),
-            database="error" if degraded else "connected",
+            database="connected" if engine.is_ready and not trouble else "error",
             rate_limiter=LimiterState(
                 requests_per_minute=self.limiter.limit, current_requests=self.limiter.current()
             ),

@@ -6,10 +6,12 @@ call; lengths and ids do. On stdio, stdout is the wire, so nothing here ever tou
 
 import logging
 import sys
-from typing import Final, TextIO
+from typing import Any, Final
 
 import orjson
 import structlog
+
+from daemon.patient import PatientWriter, patient_stderr
 
 LEVELS: Final = {
     "debug": logging.DEBUG,
@@ -19,20 +21,42 @@ LEVELS: Final = {
 }
 
 
-def configure(level: str, stream: TextIO | None = None) -> None:
+def configure(level: str) -> None:
     """Set up structlog once, at the start of a process."""
+    patient = patient_stderr()
+    stream: Any = sys.stderr if patient is None else _Lines(patient)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
-            structlog.processors.format_exc_info,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.JSONRenderer(serializer=_serialize),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(file=stream or sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=stream),
         cache_logger_on_first_use=True,
     )
+
+
+def settle(seconds: float = 0.2) -> None:
+    """Before the process ends: let the last lines out."""
+    patient = patient_stderr()
+    if patient is not None:
+        patient.settle(seconds)
+
+
+class _Lines:
+    """As much of a text stream as structlog asks for."""
+
+    def __init__(self, writer: PatientWriter) -> None:
+        self._writer = writer
+
+    def write(self, line: str) -> int:
+        self._writer.write(line.encode())
+        return len(line)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
 
 
 def _serialize(event: dict[str, object], **_: object) -> str:

@@ -14,15 +14,17 @@ from msgspec import UNSET, Raw, Struct
 from daemon.changes import Listener, honoured
 from daemon.context import CallContext
 from daemon.dispatcher import Method
+from daemon.failures import refusal
 from daemon.tools import Answer, ArgumentsRefused, BoundTool, ToolFailure
 from protocol import mcp
 from protocol.connection import Call
 from protocol.errors import Fault, ProtocolError
 from protocol.jsonrpc import notification
 from protocol.lifecycle import decode_params
-from protocol.mcp import CallToolResult, error_result
+from protocol.mcp import CallToolResult
 from protocol.revisions import LATEST_LEGACY, SUBSCRIPTION_ID, SUPPORTED, Revision
 from protocol.shape import CacheHint, shape_listing
+from store.errors import StoreError
 
 if TYPE_CHECKING:
     from daemon.peer import Peer
@@ -41,6 +43,8 @@ STEADY: Final = CacheHint(ttl_ms=60_000)
 FLEETING: Final = CacheHint(ttl_ms=0)
 
 MAX_LISTENS: Final = 64
+#: What a tool raises when it understood; anything else is a crash.
+SAYS_NO: Final = (ToolFailure, ArgumentsRefused, StoreError)
 
 
 def _initialize(call: Call, peer: "Peer") -> bytes:
@@ -94,22 +98,20 @@ def _call(call: Call, peer: "Peer") -> bytes | Awaitable[bytes]:
     revision = _revision(call)
     try:
         given = tool.call(params.arguments, context)
-    except ArgumentsRefused as refusal:
-        if not revision.argument_errors_are_results:
-            raise ProtocolError(Fault.INVALID_PARAMS, str(refusal)) from None
-        return _tool_answer(tool.spec.refuse(str(refusal)), revision, peer)
-    except ToolFailure as failure:
-        return _tool_answer(error_result(str(failure)), revision, peer)
+    except SAYS_NO as failure:
+        return _tool_answer(refusal(tool.spec, failure, revision), revision, peer)
     if isinstance(given, Awaitable):
-        return _call_later(given, revision, peer)
+        return _call_later(tool, given, revision, peer)
     return _tool_answer(given, revision, peer)
 
 
-async def _call_later(given: Awaitable[Answer], revision: Revision, peer: "Peer") -> bytes:
+async def _call_later(
+    tool: BoundTool, given: Awaitable[Answer], revision: Revision, peer: "Peer"
+) -> bytes:
     try:
         answer = await given
-    except ToolFailure as failure:
-        answer = error_result(str(failure))
+    except SAYS_NO as failure:
+        answer = refusal(tool.spec, failure, revision)
     return _tool_answer(answer, revision, peer)
 
 

@@ -26,6 +26,7 @@ from protocol import jsonrpc
 from protocol.connection import Call, Cancelled, Connection, Event, Refused
 from protocol.errors import Fault, ProtocolError
 from protocol.jsonrpc import Notification, Response
+from store.validate import bank_name
 
 if TYPE_CHECKING:
     from daemon.hub import Hub
@@ -101,6 +102,9 @@ class Peer:
         self._is_ended = True
         self._chunks.append(b"")
         self._pump()
+        for call in self.connection.inflight.values():
+            if call.method == "subscriptions/listen":  # never ends by itself: nothing to wait for
+                self._cancel(call)
 
     def resume(self) -> None:
         """The transport has room again."""
@@ -251,9 +255,10 @@ class Peer:
             self.surface = self.hub.surface_for(params.dialects, fixtures=params.fixtures)
         except LookupError as error:
             raise ProtocolError(Fault.INVALID_PARAMS, str(error.args[0])) from None
+        if params.bank:
+            self.bank = bank_name(params.bank)
         self.follower.surface = self.surface
         self.connection.lifecycle.offered = self.surface.offered(self._private)
-        self.bank = params.bank or self.bank
         self._resume = params.session
 
     async def _introduce(self) -> None:

@@ -7,7 +7,7 @@ the bridge instead, which says whether asking again is safe. Standard library on
 
 import json
 import re
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, NoReturn, cast
 
 from daemon.version import VERSION
 
@@ -37,8 +37,22 @@ _READS: Final = frozenset(
 REPLAY_ID: Final = "recalld-bridge-replay"
 #: More than a daemon ever has in flight; a bound for what a hostile client makes us remember.
 MOST_WAITING: Final = 10_000
-#: json.loads without the guessing of encodings: the same parser at less than half the cost.
-_scan: Final = json.JSONDecoder().raw_decode
+MAX_DEPTH: Final = 64  # as protocol.jsonrpc has it
+MAX_BATCH: Final = 1024  # as protocol.connection has it
+
+
+class Fraction(str):
+    """A number with a fraction or exponent, as it was written."""
+
+    __slots__ = ()
+
+
+def _no_constants(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+#: json.loads without the guessing of encodings, and as strict as the daemon.
+_scan: Final = json.JSONDecoder(parse_float=Fraction, parse_constant=_no_constants).raw_decode
 
 
 class Waiting(NamedTuple):
@@ -56,30 +70,35 @@ class Pending:
         self.waiting: dict[str, Waiting] = {}
         self.retry_safe: frozenset[str] = frozenset()
         self.initialize: dict[str, Any] | None = None
+        self._opening: dict[str, Any] | None = None  # an initialize that has no answer yet
         self.initialized: bytes | None = None
 
     def sent(self, line: bytes) -> None:
         """The client sent this line."""
         try:
-            text = line.decode().strip()
+            text = line.decode().strip(" \t\r")
             message, end = _scan(text)
         except (ValueError, RecursionError):
             return  # the daemon will say what is wrong with it, without an id
-        if end != len(text):
+        if end != len(text) or _is_too_deep(text, message):
             return
-        for element in cast("list[Any]", message) if isinstance(message, list) else [message]:
-            if isinstance(element, dict):
-                self._note(cast("dict[str, Any]", element), line)
+        if isinstance(message, dict):
+            self._note(cast("dict[str, Any]", message), line)
+        elif isinstance(message, list) and self._has_batches():
+            elements = cast("list[Any]", message)
+            for element in elements if len(elements) <= MAX_BATCH else []:
+                if isinstance(element, dict):
+                    self._note(cast("dict[str, Any]", element), line)
 
     def answered(self, line: bytes) -> None:
         """The daemon sent this line."""
         found = _ANSWER.match(line)
         if found is not None:
             raw = found[1]
-            if b"\\" not in raw:
-                self.waiting.pop(raw.decode(), None)
-                return
-            self.waiting.pop(_canonical(json.loads(raw)), None)
+            key = raw.decode() if b"\\" not in raw else _canonical(json.loads(raw))
+            waiting = self.waiting.pop(key, None)
+            if waiting is not None and waiting.method == "initialize":
+                self._settle_opening(line.startswith(b'"result"', found.end()))
         elif line[:1] == b"[":
             for element in json.loads(line):
                 if "id" in element:
@@ -94,10 +113,10 @@ class Pending:
             self._notice(method, params, line)
             return
         request_id = message["id"]
-        if isinstance(request_id, bool) or not isinstance(request_id, (int, str, float)):
+        if not _is_id(request_id):
             return
         if method == "initialize" and self.initialize is None:
-            self.initialize = message
+            self._opening = message
         name = params.get("name") if method == "tools/call" else None
         key = _canonical(request_id)
         if key not in self.waiting:
@@ -106,12 +125,25 @@ class Pending:
             tool = name if isinstance(name, str) else ""
             self.waiting[key] = Waiting(key, method, tool)
 
+    def _settle_opening(self, is_open: bool) -> None:
+        """An initialize was answered; only one that was agreed is ever made again."""
+        if is_open and self._opening is not None:
+            self.initialize = self._opening
+        self._opening = None
+
+    def _has_batches(self) -> bool:
+        """Whether this client may send arrays; the daemon refuses them whole otherwise."""
+        opening = self.initialize or self._opening
+        if opening is None or not _has_params(opening):
+            return False
+        return bool(opening["params"].get("protocolVersion") == "2025-03-26")
+
     def _notice(self, method: str, params: dict[str, Any], line: bytes) -> None:
         if method == "notifications/initialized":
             self.initialized = line
         elif method == "notifications/cancelled":
             request_id = params.get("requestId")
-            if isinstance(request_id, (int, str)):
+            if _is_id(request_id):
                 found = self.waiting.get(_canonical(request_id))
                 if found is not None and found.method != "initialize":
                     del self.waiting[found.id]
@@ -153,6 +185,34 @@ def _canonical(request_id: Any) -> str:
     """One spelling an id, as the daemon echoes it when it came in that spelling."""
     if type(request_id) is int:
         return str(request_id)
-    if isinstance(request_id, float) and request_id.is_integer():
-        return str(int(request_id))
+    if type(request_id) is Fraction:
+        return request_id.partition(".")[0]
     return json.dumps(request_id, ensure_ascii=False)
+
+
+def _is_id(value: Any) -> bool:
+    """Whether the daemon will answer under this id (`protocol.jsonrpc.identity` decides there)."""
+    if type(value) is Fraction:
+        whole, _, rest = value.partition(".")
+        return whole.lstrip("-").isdigit() and rest.strip("0") == ""
+    if isinstance(value, str):
+        return "\0" not in value and not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return type(value) is int
+
+
+def _is_too_deep(text: str, message: Any) -> bool:
+    """Whether the daemon refuses a message for its depth, and so cannot tell its id."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    level: list[Any] = [message]
+    for _ in range(MAX_DEPTH):
+        level = [inner for value in level for inner in _inside(value)]
+        if not level:
+            return False
+    return any(isinstance(value, (dict, list)) for value in level)
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(cast("dict[str, Any]", value).values())
+    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -6,7 +6,7 @@ answered at once; an async one gets a task of its own. A tool that understood bu
 raising `ToolFailure`; anything else it raises is a crash, and is the dispatcher's business.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, Protocol, cast
 
 import msgspec
@@ -22,7 +22,7 @@ from protocol.mcp import (
     error_result,
 )
 from protocol.revisions import Revision
-from protocol.schema import schema_of
+from protocol.schema import result_schema_of, schema_of
 from protocol.shape import shape_tools
 
 Answer = CallToolResult | InputRequired
@@ -37,7 +37,7 @@ class ToolFailure(Exception):
 
 
 class ArgumentsRefused(Exception):
-    """Arguments that break the tool's schema; the text names the field and the rule."""
+    """Arguments that break the tool's schema or a rule it cannot say: `field: rule`."""
 
 
 class Context(Protocol):
@@ -109,6 +109,10 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     input_schema: dict[str, Any] | None = None
     #: How this tool's dialect says that arguments are wrong, where a result says it (d and e).
     refuse: Callable[[str], CallToolResult] = _refuse
+    #: How it says that the engine could not; without one the JSON-RPC error says it.
+    fail: Callable[[Exception], CallToolResult] | None = None
+    #: What this tool calls the engine's fields, so that a refusal names the argument.
+    fields: Mapping[str, str] = {}
     #: Capabilities a modern client must declare for this tool (-32021 otherwise).
     needs: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -119,7 +123,7 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
             title=self.title if self.title is not None else UNSET,
             description=self.description,
             input_schema=self.input_schema or schema_of(self.arguments),
-            output_schema=schema_of(self.output) if self.output is not None else UNSET,
+            output_schema=result_schema_of(self.output) if self.output is not None else UNSET,
             annotations=ToolAnnotations(
                 read_only_hint=self.read_only,
                 destructive_hint=UNSET if self.read_only else self.destructive,
@@ -165,10 +169,14 @@ def as_answer(given: Returned) -> Answer:
 
 
 class Registry:
-    """The tools one connection sees, in a fixed order."""
+    """The tools one connection sees, in a fixed order.
+
+    A listed name always means the tool that lists it: an alias that equals one is not answered.
+    """
 
     def __init__(self, specs: Iterable[ToolSpec]) -> None:
         self._tools: dict[str, BoundTool] = {}
+        self._aliases: dict[str, BoundTool] = {}
         self._listed: list[ToolSpec] = []
         self._listings: dict[str, bytes] = {}
         for spec in specs:
@@ -178,22 +186,23 @@ class Registry:
         return len(self._listed)
 
     def add(self, spec: ToolSpec) -> None:
-        for name in (spec.name, *spec.aliases):
-            if name in self._tools:
-                raise ValueError(f"two tools are called {name}")
-            self._tools[name] = BoundTool(spec)
+        bound = BoundTool(spec)
+        if spec.name in self._tools or any(alias in self._aliases for alias in spec.aliases):
+            raise ValueError(f"two tools are called {spec.name}, or go by the same alias")
+        self._tools[spec.name] = bound
+        self._aliases.update(dict.fromkeys(spec.aliases, bound))
         self._listed.append(spec)
         self._listings.clear()
 
     def remove(self, name: str) -> None:
-        bound = self._tools[name]
+        bound = self._tools.pop(name)
         self._listed.remove(bound.spec)
-        for known in (bound.spec.name, *bound.spec.aliases):
-            del self._tools[known]
+        for alias in bound.spec.aliases:
+            del self._aliases[alias]
         self._listings.clear()
 
     def find(self, name: str) -> BoundTool | None:
-        return self._tools.get(name)
+        return self._tools.get(name) or self._aliases.get(name)
 
     def listing(self, revision: Revision) -> bytes:
         """The body of `tools/list`, encoded once a revision."""
@@ -208,6 +217,6 @@ class Registry:
         """Names of tools that may be called again when an answer got lost."""
         return [
             name
-            for name, bound in self._tools.items()
+            for name, bound in {**self._aliases, **self._tools}.items()
             if bound.spec.read_only or bound.spec.idempotent
         ]

@@ -29,6 +29,7 @@ _NUL_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _INTEGER: Final = re.compile(rb"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
 _BRACKETS: Final = b"[]{}"
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(_BRACKETS))
+_AS_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
 _SEPARATORS: Final = bytes(set(range(256)) - set(b",[{"))
 
 
@@ -210,11 +211,11 @@ def _unfit(frame: bytes) -> Notification | Invalid | None:
 
 def _deeper_than(bare: bytes, limit: int) -> bool:
     """Whether brackets nest past `limit`, by peeling one level a pass (each at memory speed)."""
-    brackets = bare.translate(None, _NOT_BRACKETS)
+    brackets = bare.translate(_AS_SQUARE, _NOT_BRACKETS)
     for _ in range(limit):
         if not brackets:
             return False
-        peeled = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        peeled = brackets.replace(b"[]", b"")
         if len(peeled) == len(brackets):
             return False  # unbalanced: not JSON, which the decoder will say
         brackets = peeled
@@ -292,10 +293,16 @@ def _refuse_text(frame: bytes, details: str) -> Notification | Invalid:
         method = members.get("method")
         if "id" not in members and isinstance(method, str):
             return Notification(method, _NO_PARAMS)
-        raw_id = json.dumps(members.get("id")).encode()
-    if not identity(raw_id) or b"\\u0000" in raw_id or b"\\ud" in raw_id:
-        return Invalid(b"", error_object(Fault.INVALID_REQUEST, details))
+        raw_id = json.dumps(members.get("id"), ensure_ascii=False).encode(errors="ignore")
+        if _NUL_ESCAPE.search(raw_id) or not _is_same(raw_id, members.get("id")):
+            raw_id = b""  # the text we refuse is in the id itself
+    if not identity(raw_id):
+        return _invalid(b"", details)
     return Invalid(raw_id, error_object(Fault.INVALID_PARAMS, details))
+
+
+def _is_same(raw_id: bytes, value: object) -> bool:
+    return bool(json.loads(raw_id) == value)
 
 
 def _bad_params(raw_id: bytes, details: str) -> Invalid:

@@ -6,7 +6,7 @@ of an answer does not have. Wire spelling lives in the field names' renames, now
 
 from typing import Any, Final, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 Role = Literal["user", "assistant"]
 
@@ -246,7 +246,7 @@ class UriParams(Params, frozen=True, kw_only=True):
 
 class GetPromptParams(Params, frozen=True, kw_only=True):
     name: str
-    arguments: dict[str, str] = field(default_factory=dict[str, str])
+    arguments: dict[str, str] = {}
     input_responses: Raw = Raw(b"")
     request_state: Raw = Raw(b"")
 
@@ -265,7 +265,7 @@ class CompletedArgument(Params, frozen=True, kw_only=True):
 
 
 class CompletionContext(Params, frozen=True, kw_only=True):
-    arguments: dict[str, str] = field(default_factory=dict[str, str])
+    arguments: dict[str, str] = {}
 
 
 class CompleteParams(Params, frozen=True, kw_only=True):
@@ -284,7 +284,7 @@ class SubscriptionFilter(Payload, frozen=True, kw_only=True):
     tools_list_changed: bool = False
     prompts_list_changed: bool = False
     resources_list_changed: bool = False
-    resource_subscriptions: list[str] = field(default_factory=list[str])
+    resource_subscriptions: list[str] = []
 
 
 class ListenParams(Params, frozen=True, kw_only=True):

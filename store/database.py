@@ -23,7 +23,8 @@ import os
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -78,6 +79,8 @@ _SUSPECT: Final = (StorageFailed, StorageDamaged, StorageReadOnly)
 def storage_error(error: sqlite3.Error) -> StorageError:
     """Our word for what SQLite reported."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if "decode to UTF-8" in str(error):  # Python's own words, without a code: the text is rotten
+        code = sqlite3.SQLITE_CORRUPT
     known = _FAILURES.get(code & 0xFF)
     if known is None:
         return StorageFailed(f"the database refused the operation (code {code})")
@@ -142,14 +145,17 @@ class Database:
             self._commit_next()
         return await _undisturbed(answer)
 
-    async def read(self, work: Work[T]) -> T:
-        """Run `work` on a read-only connection; all its statements see one state of the data."""
+    async def read(self, work: Work[T], *, seconds: float = READ_SECONDS) -> T:
+        """Run `work` on a read-only connection; all its statements see one state of the data.
+
+        Reads are bounded because the log cannot be cut while one of them lasts.
+        """
         self._refuse_if_unusable()
         async with self._reading:
             self._refuse_if_unusable()
             reader = self._idle.pop() if self._idle else self._new_reader()
             try:
-                return await _undisturbed(reader.run(work))
+                return await _undisturbed(reader.run(work, seconds))
             finally:
                 self._idle.append(reader)
 
@@ -163,7 +169,7 @@ class Database:
 
     async def checkpoint(self) -> bool:
         """Move the log into the file and cut it to nothing. False when a reader was in the way."""
-        return await self.maintain(_checkpoint)
+        return await self.maintain(checkpoint)
 
     async def close(self) -> None:
         """Finish what was accepted, fold the log into the file, let go of every thread."""
@@ -312,19 +318,19 @@ class _Reader:
         self._thread = Worker("store-reader")
         self._deadline = 0.0
 
-    def run(self, work: Work[T]) -> "asyncio.Future[T]":
-        return self._thread.call(partial(self._read, work))
+    def run(self, work: Work[T], seconds: float) -> "asyncio.Future[T]":
+        return self._thread.call(partial(self._read, work, seconds))
 
     async def close(self) -> None:
         await self._thread.call(self._drop)
         self._thread.stop()
 
-    def _read(self, work: Work[T]) -> T:
+    def _read(self, work: Work[T], seconds: float) -> T:
         try:
             if self._connection is None:
                 self._connection = _open_reader(self._path)
                 self._connection.set_progress_handler(self._is_late, _PROGRESS_STEPS)
-            self._deadline = time.monotonic() + READ_SECONDS
+            self._deadline = time.monotonic() + seconds
             self._connection.execute("BEGIN")
             try:
                 return work(self._connection)
@@ -346,10 +352,16 @@ class _Reader:
 
 
 async def _undisturbed(future: "asyncio.Future[T]") -> T:
-    """Wait for what a thread will finish anyway, cancelled or not."""
-    with anyio.CancelScope(shield=True):
-        await future
-    return future.result()
+    """Wait for what a thread will finish anyway, cancelled or not.
+
+    The scope is entered only when a cancellation comes: it costs as much as the rest of a write.
+    """
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([future])
+        raise
 
 
 def file_error(error: OSError) -> StoreError:
@@ -359,6 +371,25 @@ def file_error(error: OSError) -> StoreError:
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return StorageReadOnly("the data directory may not be written")
     return StorageFailed(f"a file operation failed ({errno.errorcode.get(error.errno or 0, '?')})")
+
+
+@contextmanager
+def opened_copy(path: Path, *, writable: bool = False) -> Generator[Connection]:
+    """A database that is nobody's home: a backup or a copy, open for as long as the block lasts."""
+    connection = _connect(path, mode="rw" if writable else "ro")
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def copy_database(connection: Connection, target: Path, *, pages: int = 1_024) -> None:
+    """Copy everything behind a connection into a new private file, with nothing left in a log."""
+    target.unlink(missing_ok=True)
+    create_private(target)
+    with opened_copy(target, writable=True) as copy:
+        connection.backup(copy, pages=pages)
+        copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def _open_writer(path: Path) -> Connection:
@@ -399,6 +430,7 @@ def _connect(path: Path, *, mode: str) -> Connection:
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute("PRAGMA mmap_size = 0")
     connection.execute("PRAGMA temp_store = MEMORY")
+    connection.create_function("casefold", 1, str.casefold, deterministic=True)
     return connection
 
 
@@ -414,7 +446,8 @@ def _refuse_foreign(path: Path) -> None:
         raise StorageForeign("the file in the database's place belongs to another program")
 
 
-def _checkpoint(connection: Connection) -> bool:
+def checkpoint(connection: Connection) -> bool:
+    """Fold the log into the file and cut it. False when a reader was in the way."""
     busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     return not busy
 

@@ -20,6 +20,12 @@ class InvalidInput(StoreError):
         self.field = field
         self.rule = rule
 
+    def within(self, place: str) -> "InvalidInput":
+        """The same fault, seen from further out: `text` becomes `memories[3].text`."""
+        self.field = f"{place}.{self.field}"
+        self.args = (f"{self.field}: {self.rule}",)
+        return self
+
 
 class TextTooLong(InvalidInput):
     """A text is longer than the engine keeps."""

@@ -12,8 +12,10 @@ PRIVATE_DIRECTORY = 0o700
 
 
 def make_private_directory(path: Path) -> None:
-    """Create a directory (and its parents) that only its owner can enter."""
-    path.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+    """Create a directory, and what is missing above it, that only its owner can enter."""
+    if not path.parent.exists():
+        make_private_directory(path.parent)
+    path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
     if path.stat().st_mode & 0o077:
         path.chmod(PRIVATE_DIRECTORY)
 
@@ -43,6 +45,15 @@ def replace_file(path: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Make what is in a file durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sync_directory(path: Path) -> None:

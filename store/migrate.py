@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from store.database import Connection
+from store.database import Connection, copy_database, opened_copy
 from store.errors import SchemaTooNew, StorageDamaged
-from store.files import PRIVATE_FILE, sync_directory
+from store.files import sync_directory, sync_file
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
@@ -79,15 +79,10 @@ def keep_copy(connection: Connection, target: Path) -> None:
     if target.exists():
         return
     temporary = target.with_name(target.name + ".tmp")
-    temporary.unlink(missing_ok=True)
-    temporary.touch(mode=PRIVATE_FILE, exist_ok=False)
-    copy = sqlite3.connect(temporary, isolation_level=None)
-    try:
-        connection.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")
+    copy_database(connection, temporary)
+    with opened_copy(temporary) as copy:
         if copy.execute("PRAGMA quick_check").fetchone() != ("ok",):
             raise StorageDamaged("the copy taken before an upgrade is damaged; nothing was changed")
-    finally:
-        copy.close()
+    sync_file(temporary)
     temporary.replace(target)
     sync_directory(target.parent)

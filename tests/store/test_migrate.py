@@ -100,7 +100,7 @@ def test_half_a_statement_is_an_incomplete_installation() -> None:
         list(statements("CREATE TABLE a (x);\nCREATE TABLE b ("))
 
 
-@pytest.mark.parametrize("family", ["catalogue"])
+@pytest.mark.parametrize("family", ["catalogue", "bank"])
 def test_the_installed_steps_apply_to_an_empty_database(family: str, tmp_path: Path) -> None:
     connection = connect(tmp_path / "new.db")
 

@@ -10,28 +10,9 @@ import pytest
 
 from store.catalogue import Catalogue
 from store.errors import ImportRefused, StorageFailed
+from tests.support.clock import START, Clock
 
 pytestmark = pytest.mark.anyio
-
-START = 1_700_000_000_000
-
-
-class Clock:
-    """Unix milliseconds that move when told."""
-
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> int:
-        return self.now
-
-    def advance(self, seconds: float) -> None:
-        self.now += int(seconds * 1000)
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -15,6 +15,12 @@ CREATE TABLE banks_leaving (
     removed_at INTEGER NOT NULL
 ) STRICT;
 
+-- Banks in which an erase has begun: it is finished at the next start if it was cut short.
+CREATE TABLE banks_erasing (
+    id    TEXT PRIMARY KEY REFERENCES banks (id) ON DELETE CASCADE,
+    since INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE sessions (
     id             TEXT PRIMARY KEY,
     created_at     INTEGER NOT NULL,

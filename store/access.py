@@ -1,0 +1,97 @@
+"""The way to a bank: find it, run a unit of work on it, tell the ranking what was written.
+
+The verbs of the engine stand on this; nothing else opens a bank or touches its database.
+"""
+
+from collections.abc import Callable
+from typing import Final, Protocol, TypeVar
+
+from store import stats
+from store.banks import Banks, OpenBank
+from store.catalogue import Catalogue
+from store.database import Connection
+from store.errors import QuotaExceeded
+from store.memories import Changes, changing
+from store.model import Found, Query
+from store.validate import check_range
+
+T = TypeVar("T")
+
+PAGE_LIMIT: Final = 5_000
+LONG_READ_SECONDS: Final = 3_600.0  # for exports and backups, which read everything
+
+
+class Ranking(Protocol):
+    """Finding by words and meaning, for all banks of an engine."""
+
+    async def search(self, bank: OpenBank, query: Query) -> Found: ...
+
+    async def written(self, bank: OpenBank) -> None:
+        """Items came whose vectors are still to be made; short queues are waited for."""
+        ...
+
+    async def reset(self, bank: OpenBank) -> None:
+        """What is remembered of this bank is void, and no file may be written from it."""
+        ...
+
+    async def settle(self, bank: OpenBank) -> None:
+        """Wait until every vector is made and every index is as it should be."""
+        ...
+
+    async def leave(self, bank: OpenBank) -> None:
+        """The bank is about to be closed."""
+        ...
+
+    def degraded(self) -> tuple[str, ...]: ...
+
+    @property
+    def embedder(self) -> str | None: ...
+
+
+class Access:
+    """Banks, their databases and the ranking, for the verbs."""
+
+    def __init__(self, catalogue: Catalogue, banks: Banks, ranking: Ranking) -> None:
+        self._catalogue = catalogue
+        self._banks = banks
+        self._ranking = ranking
+        self._now = catalogue.now
+
+    async def _read(self, bank: str, work: Callable[[Connection], T]) -> T:
+        async with self._banks.use(bank) as opened:
+            return await opened.database.read(work)
+
+    async def _write(self, bank: str, work: Callable[[Changes], T]) -> T:
+        """A unit of work on a bank that is there."""
+        async with self._banks.use(bank) as opened:
+            result = await opened.database.write(in_changes(work))
+            await self._ranking.written(opened)
+            return result
+
+    async def _put(self, bank: str, work: Callable[[Changes], T]) -> T:
+        """A unit of work that adds something: the bank is made if need be, its quota holds."""
+        known = await self._banks.ensure(bank)
+
+        def within_quota(changes: Changes) -> T:
+            if known.quota_bytes is not None:
+                used = stats.database_bytes(changes.connection)
+                if used > known.quota_bytes:
+                    raise QuotaExceeded(known.name, used, known.quota_bytes)
+            return work(changes)
+
+        return await self._write(bank, within_quota)
+
+
+def in_changes(work: Callable[[Changes], T]) -> Callable[[Connection], T]:
+    """A unit of work that writes items, with the bank's counters kept."""
+
+    def run(connection: Connection) -> T:
+        with changing(connection) as changes:
+            return work(changes)
+
+    return run
+
+
+def check_page(limit: int, offset: int) -> None:
+    check_range("limit", limit, 1, PAGE_LIMIT)
+    check_range("offset", offset, 0, 2**31)

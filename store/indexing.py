@@ -1,0 +1,302 @@
+"""What happens to a bank behind its answers: vectors are made, and a graph is kept over them.
+
+A put is durable and found by its words at once; its vector is a row marked "to be made".
+`BankIndex` makes those rows' vectors in batches, builds a graph when there are too many to compare
+one by one, moves the tail into it, and writes it to disk now and then. Every step is a short
+transaction, so that a crash between two loses nothing but time.
+
+A vector is stored only if its item's row has not changed since its text was read: the row's
+change number says so. Each vector stored takes a change number of its own, which is how searches
+hear of it (`VectorCache.refresh`).
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from store.banks import OpenBank
+from store.database import Connection
+from store.embedding import Embedder, Identity
+from store.errors import EmbedderFailed, StoreError
+from store.items import SELECT, RowDamaged, item_of, searchable
+from store.memories import changing
+from store.vectors import EXTEND_AT, GraphBuilder, SnapshotBroken, VectorCache, Vectors, pack
+from store.worker import Worker
+
+BATCH: Final = 128  # texts embedded between two commits: a quarter of a second
+PAGE: Final = 4_096  # vectors read at a time for a new graph
+SAVE_GROWTH: Final = 1.1  # a graph this much larger than its snapshot is written again
+GRAPH_THREADS: Final = 2
+HASHED: Final = "hashed-features"
+
+Phase = Literal["embedding", "loading", "building", "extending", "saving"]
+
+
+class Pending(Struct, frozen=True):
+    """An item whose vector is to be made, as it was when its text was read."""
+
+    item: int
+    change: int
+    text: str
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """How far the work behind a bank is: `done` of `total` in this phase."""
+
+    phase: Phase
+    done: int
+    total: int
+
+
+class BankIndex:
+    """One bank's vectors: which model's, how many are missing, and the cache searches use."""
+
+    def __init__(self, bank: OpenBank, embedder: Embedder, worker: Worker) -> None:
+        self.bank = bank
+        self.cache = VectorCache(embedder.identity)
+        self.model: int | None = None
+        self.may_be_pending = True
+        self.progress: Progress | None = None
+        self.degraded: set[str] = set()
+        self._embedder = embedder
+        self._worker = worker
+        self._saved = 0
+        self._has_looked = False
+
+    async def adopt_model(self) -> int | None:
+        """The number of our model in this bank; None when its vectors are to be left alone."""
+        if self.model is None:
+            identity = self._embedder.identity
+            known = await self.bank.database.read(partial(_known_model, identity=identity))
+            if known is None:
+                known = await self.bank.database.write(
+                    partial(_adopt, identity=identity, is_semantic=self._embedder.is_semantic)
+                )
+            self.model = known
+            self._mark("model-missing", known is None)
+        return self.model
+
+    async def count_pending(self, most: int) -> int:
+        """How many vectors are missing, counted up to `most`."""
+        if not self.may_be_pending:
+            return 0
+        self.may_be_pending = False  # before the look, so that a put during it is not missed
+        count = await self.bank.database.read(partial(_count_pending, most=most))
+        self.may_be_pending = self.may_be_pending or count > 0
+        return count
+
+    async def tend(self) -> None:
+        """Do all that is to be done now. Raises nothing: what fails is named in `degraded`."""
+        try:
+            if await self.adopt_model() is None:
+                return
+            await self.embed_pending()
+            await self._keep_graph()
+        except EmbedderFailed:
+            self.degraded.add("embedder-failed")
+        except StoreError:
+            # The bank is closing, full or damaged: its own verbs tell their callers.
+            self.degraded.add("indexing-stopped")
+        else:
+            self.degraded -= {"embedder-failed", "indexing-stopped"}
+        finally:
+            self.progress = None
+
+    async def embed_pending(self) -> int:
+        """Make every missing vector; how many were made."""
+        done = 0
+        total = await self.count_pending(2**31)
+        model = self.model
+        while model is not None and self.may_be_pending:
+            self.may_be_pending = False
+            batch = await self.bank.database.read(_next_pending)
+            if not batch:
+                break
+            self.may_be_pending = True
+            done += len(batch)
+            self.progress = Progress(phase="embedding", done=done, total=max(done, total))
+            contents = await self._worker.call(partial(self._embed, batch))
+            await self.bank.database.write(
+                partial(_store, model=model, batch=batch, contents=contents)
+            )
+        return done
+
+    def _embed(self, batch: Sequence[Pending]) -> list[bytes]:
+        return pack(self._embedder.embed([pending.text for pending in batch]))
+
+    # --- the graph ------------------------------------------------------------------------
+
+    async def _keep_graph(self) -> None:
+        await self.bank.database.read(self._refresh)
+        if self.cache.needs_graph and not self._has_looked:
+            self._has_looked = True
+            await self._load()
+            await self.bank.database.read(self._refresh)
+        if self.cache.needs_graph:
+            await self._build()
+            await self.bank.database.read(self._refresh)
+        coverage = self.cache.coverage()
+        if coverage.graph and coverage.matrix >= EXTEND_AT:
+            self.progress = Progress(phase="extending", done=0, total=coverage.matrix)
+            await self._worker.call(self.cache.extend)
+        await self.save()
+
+    async def save(self) -> None:
+        """Write the graph to disk when it has grown enough to be worth it."""
+        count = self.cache.coverage().graph
+        if count < max(1, self._saved * SAVE_GROWTH):
+            return
+        self.progress = Progress(phase="saving", done=0, total=count)
+        try:
+            await self._worker.call(self._save)
+        except OSError:
+            self.degraded.add("snapshot-not-written")  # it is a cache: the bank is whole
+        else:
+            self.degraded.discard("snapshot-not-written")
+            self._saved = count
+
+    def _save(self) -> None:
+        self.cache.save(self.bank.snapshot, self.bank.bank.id, self.bank.files)
+
+    async def _load(self) -> None:
+        """Put the snapshot on disk to use, if it is sound and of this bank."""
+
+        def load(change: int) -> None:
+            self.cache.load(self.bank.snapshot, self.bank.bank.id, change)
+
+        self.progress = Progress(phase="loading", done=0, total=1)
+        (change,) = await self.bank.database.read(_change)
+        try:
+            await self._worker.call(partial(load, change))
+        except SnapshotBroken:
+            self.degraded.add("snapshot-broken")
+        else:
+            self._saved = self.cache.coverage().graph
+
+    async def _build(self) -> None:
+        """A graph over every vector there is, while searches scan."""
+        model = self.model
+        builder = await self._worker.call(self.cache.new_graph)
+        (change,) = await self.bank.database.read(_change)
+        page: Callable[[Connection], Vectors]
+        while model is not None:
+            page = partial(_page, after=builder.covered, model=model)
+            rows = await self.bank.database.read(page)
+            if not rows:
+                break
+            await self._worker.call(partial(builder.add, rows, threads=GRAPH_THREADS))
+            self.progress = Progress(
+                phase="building", done=min(builder.covered, change), total=change
+            )
+        if self.cache.adopt(_through(builder, change)):
+            self._saved = 0
+            self.degraded.discard("snapshot-broken")
+
+    def _refresh(self, connection: Connection) -> None:
+        if self.model is not None:
+            self.cache.refresh(connection, self.model)
+
+    def _mark(self, name: str, holds: bool) -> None:
+        if holds:
+            self.degraded.add(name)
+        else:
+            self.degraded.discard(name)
+
+
+def _through(builder: GraphBuilder, change: int) -> GraphBuilder:
+    """What the bank had written before the last page was read is covered, vectors or not."""
+    builder.covered = max(builder.covered, change)
+    return builder
+
+
+# --- units of work ------------------------------------------------------------------------------
+
+
+def _change(connection: Connection) -> tuple[int]:
+    row: tuple[int] = connection.execute("SELECT change FROM state").fetchone()
+    return row
+
+
+def _known_model(connection: Connection, identity: Identity) -> int | None:
+    """The number of the bank's model, if it is this one."""
+    row = connection.execute(
+        "SELECT models.id FROM state JOIN models ON models.id = state.model"
+        " WHERE name = ? AND revision = ? AND dims = ?",
+        (identity.name, identity.revision, identity.dims),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _adopt(connection: Connection, identity: Identity, is_semantic: bool) -> int | None:
+    """Make this model the bank's: all vectors of another are to be made anew.
+
+    Vectors with meaning are not thrown away for ones without: a missing package must not cost a
+    night of embedding. Searches go by words until the model is back.
+    """
+    current = connection.execute(
+        "SELECT name FROM state JOIN models ON models.id = state.model"
+    ).fetchone()
+    if current is not None and current[0] != HASHED and not is_semantic:
+        return None
+    values = (identity.name, identity.revision, identity.dims)
+    connection.execute(
+        "INSERT OR IGNORE INTO models (name, revision, dims) VALUES (?, ?, ?)", values
+    )
+    (model,) = connection.execute(
+        "SELECT id FROM models WHERE name = ? AND revision = ? AND dims = ?", values
+    ).fetchone()
+    connection.execute("UPDATE state SET model = ?", (model,))
+    stale = connection.execute("SELECT 1 FROM vectors WHERE model IS NOT NULL LIMIT 1").fetchone()
+    if stale is not None:
+        with changing(connection) as changes:
+            connection.execute(
+                "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE model <> ?",
+                (changes.next(), model),
+            )
+    return int(model)
+
+
+def _count_pending(connection: Connection, most: int) -> int:
+    (count,) = connection.execute(
+        "SELECT count(*) FROM (SELECT 1 FROM vectors WHERE bytes IS NULL LIMIT ?)", (most,)
+    ).fetchone()
+    return int(count)
+
+
+def _next_pending(connection: Connection) -> list[Pending]:
+    """Items whose vectors are missing, the newest first: what was just said is asked for first."""
+    rows = connection.execute(
+        "SELECT item, change FROM vectors WHERE bytes IS NULL ORDER BY item DESC LIMIT ?", (BATCH,)
+    ).fetchall()
+    changes = dict(rows)
+    found: list[Pending] = []
+    marks = ",".join("?" * len(changes))
+    for row in connection.execute(f"{SELECT} WHERE items.id IN ({marks})", list(changes)):
+        try:
+            text = searchable(item_of(row))
+        except RowDamaged:
+            text = ""  # it cannot be returned either; a vector ends the waiting for one
+        found.append(Pending(row[0], changes[row[0]], text))
+    return found
+
+
+def _store(
+    connection: Connection, model: int, batch: Sequence[Pending], contents: Sequence[bytes]
+) -> None:
+    with changing(connection) as changes:
+        for pending, content in zip(batch, contents, strict=True):
+            connection.execute(
+                "UPDATE vectors SET model = ?, bytes = ?, change = ?"
+                " WHERE item = ? AND change = ? AND bytes IS NULL",
+                (model, content, changes.next(), pending.item, pending.change),
+            )
+
+
+def _page(connection: Connection, after: int, model: int) -> Vectors:
+    return connection.execute(
+        "SELECT item, change, bytes FROM vectors WHERE change > ? AND model = ?"
+        " ORDER BY change LIMIT ?",
+        (after, model, PAGE),
+    ).fetchall()

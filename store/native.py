@@ -1,0 +1,33 @@
+"""The native libraries, loaded on first use and in the one order that works.
+
+Importing usearch and after it onnxruntime ends the process with a segmentation fault (usearch from
+2.26.2, onnxruntime 1.26 to 1.31); the other order is fine. Whoever needs either asks here. Both
+come without types, which is why they leave here as `Any` and are wrapped where they are used.
+
+NumPy's linear algebra is told to use one thread, before NumPy is first imported: our products are
+a matrix by a vector, which a second thread does not speed up, and its threads wait by spinning
+(measured on two busy cores: 17 ms of CPU a search instead of 5). Who sets the variable wins.
+"""
+
+import importlib
+import os
+import threading
+from contextlib import suppress
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+_lock = threading.Lock()
+
+
+def load_onnxruntime() -> Any:
+    with _lock:
+        return importlib.import_module("onnxruntime")
+
+
+def load_usearch() -> Any:
+    """usearch's index module, with onnxruntime before it when that is installed."""
+    with _lock:
+        with suppress(ImportError):  # not installed: nobody can import it later either
+            importlib.import_module("onnxruntime")
+        return importlib.import_module("usearch.index")

@@ -1,0 +1,206 @@
+"""Finding by words and meaning, for every bank of an engine: the engine's `Ranking`.
+
+Nothing heavy happens before it is needed. The model is loaded by the first search that asks for
+meaning; a process that only stores and looks up words stays small. From then on vectors are made
+as items come. A search makes the last few missing vectors itself before it answers, so what was put
+is found by its meaning at once; when many are missing it answers with what there is and says so.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from store.banks import OpenBank
+from store.catalogue import wall_clock
+from store.embedding import Embedder, choose_embedder
+from store.errors import EmbedderFailed
+from store.fusion import MEANINGFUL, SPELLING_ONLY, Weights
+from store.indexing import BankIndex, Progress
+from store.model import Found, Mode, Query
+from store.search import Meaning, Question, answer
+from store.worker import Worker
+
+AT_ONCE: Final = 32  # missing vectors that a search makes before it answers
+
+
+class HybridRanking:
+    """See `store.access.Ranking`, which this implements."""
+
+    def __init__(
+        self,
+        background: TaskGroup,
+        embedder: Embedder | None = None,
+        *,
+        now: Callable[[], int] = wall_clock,
+        eager: bool = False,
+    ) -> None:
+        self._background = background
+        self._embedder = embedder or choose_embedder()
+        self._now = now
+        self._is_awake = eager  # whether vectors are made as items come
+        self._asking = Worker("store-ask")
+        self._making = Worker("store-embed")
+        self._tended: dict[str, _Tended] = {}
+        self._failed: str | None = None
+        background.start_soon(self._hold_threads)
+
+    @property
+    def embedder(self) -> str | None:
+        return str(self._embedder.identity)
+
+    def degraded(self) -> tuple[str, ...]:
+        """By name, what works less well than it should."""
+        reasons = {reason for tended in self._tended.values() for reason in tended.index.degraded}
+        if not self._embedder.is_semantic:
+            reasons.add("embedder-without-meaning")
+        if self._failed is not None:
+            reasons.add(self._failed)
+        return tuple(sorted(reasons))
+
+    def progress(self, bank: OpenBank) -> Progress | None:
+        """How far the work behind a bank is; None when there is none."""
+        tended = self._tended.get(bank.bank.id)
+        return None if tended is None else tended.index.progress
+
+    async def search(self, bank: OpenBank, query: Query) -> Found:
+        degraded: set[str] = set()
+        meaning = None if query.mode == "keyword" else await self._meaning(bank, query, degraded)
+        mode: Mode = query.mode if meaning is not None else "keyword"
+        question = Question(
+            query=query,
+            mode=mode,
+            weights=self._weights(query),
+            now=self._now(),
+            meaning=meaning,
+            degraded=tuple(degraded),
+        )
+        found = await bank.database.read(partial(answer, question=question))
+        if meaning is not None and (meaning.cache.needs_graph or "vectors-pending" in degraded):
+            self._wake(bank)
+        return found
+
+    async def written(self, bank: OpenBank) -> None:
+        tended = self._of(bank)
+        tended.index.may_be_pending = True
+        if self._is_awake:
+            self._wake(bank)
+
+    async def reset(self, bank: OpenBank) -> None:
+        tended = self._tended.get(bank.bank.id)
+        if tended is not None:
+            await tended.stop()
+            tended.index.cache.reset()
+            del self._tended[bank.bank.id]
+
+    async def leave(self, bank: OpenBank) -> None:
+        tended = self._tended.pop(bank.bank.id, None)
+        if tended is not None:
+            await tended.stop()
+            await tended.index.save()
+
+    async def settle(self, bank: OpenBank) -> None:
+        """Wait until every vector is made and the graph is as it should be."""
+        self._is_awake = True
+        tended = self._of(bank)
+        await tended.stop()
+        await tended.index.tend()
+
+    async def _hold_threads(self) -> None:
+        """Let go of the threads when the engine's background ends."""
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self._asking.stop()
+            self._making.stop()
+
+    async def _meaning(self, bank: OpenBank, query: Query, degraded: set[str]) -> Meaning | None:
+        """The query's vector and what it may be compared with; None to go by words alone."""
+        self._is_awake = True
+        index = self._of(bank).index
+        try:
+            vector = (await self._asking.call(partial(self._embedder.embed, [query.text])))[0]
+            self._failed = None
+            model = await index.adopt_model()
+            if model is None:
+                degraded.add("model-missing")
+                return None
+            missing = await index.count_pending(AT_ONCE + 1)
+            if 0 < missing <= AT_ONCE and not self._of(bank).is_busy:
+                await index.embed_pending()
+                index.progress = None
+            elif missing:
+                degraded.add("vectors-pending")
+        except EmbedderFailed:
+            self._failed = "embedder-failed"
+            degraded.add("embedder-failed")
+            return None
+        if index.cache.coverage().is_waiting:
+            degraded.add("vectors-scanned")
+        return Meaning(vector, model, index.cache)
+
+    def _weights(self, query: Query) -> Weights:
+        usual = MEANINGFUL if self._embedder.is_semantic else SPELLING_ONLY
+        given = (query.keyword_weight, query.vector_weight)
+        if given == (None, None):
+            return usual
+        keyword, vector = given
+        if keyword is None:
+            keyword = max(0.0, 1.0 - (vector or 0.0))
+        if vector is None:
+            vector = max(0.0, 1.0 - keyword)
+        return Weights(keyword=keyword, vector=vector)
+
+    def _of(self, bank: OpenBank) -> "_Tended":
+        tended = self._tended.get(bank.bank.id)
+        if tended is None or tended.index.bank is not bank:
+            tended = _Tended(BankIndex(bank, self._embedder, self._making), self._background)
+            self._tended[bank.bank.id] = tended
+        return tended
+
+    def _wake(self, bank: OpenBank) -> None:
+        self._of(bank).wake()
+
+
+class _Tended:
+    """A bank's index and the one task that tends it, when there is something to do."""
+
+    def __init__(self, index: BankIndex, background: TaskGroup) -> None:
+        self.index = index
+        self._background = background
+        self._scope: anyio.CancelScope | None = None
+        self._again = False
+        self._done = anyio.Event()
+
+    @property
+    def is_busy(self) -> bool:
+        return self._scope is not None
+
+    def wake(self) -> None:
+        """Tend the index soon; once more when it is being tended."""
+        if self._scope is not None:
+            self._again = True
+            return
+        self._scope = anyio.CancelScope()
+        self._done = anyio.Event()
+        self._background.start_soon(self._tend, self._scope)
+
+    async def stop(self) -> None:
+        """End the tending, after the step it is in."""
+        if self._scope is not None:
+            self._scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await self._done.wait()
+
+    async def _tend(self, scope: anyio.CancelScope) -> None:
+        try:
+            with scope:
+                self._again = True
+                while self._again:
+                    self._again = False
+                    await self.index.tend()
+        finally:
+            self._scope = None
+            self._done.set()

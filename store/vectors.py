@@ -1,0 +1,500 @@
+"""Nearest vectors of one bank: exactly while they are few, through a graph when they are many.
+
+The bank's `vectors` table is the truth; what is here is a cache of it, made on first use:
+
+- the **matrix**: vectors as float32 rows, searched exactly. Up to `EXACT_LIMIT` it is everything;
+- the **graph**: a usearch index over all vectors up to a change number (`covered`). The matrix
+  then is the tail: what is newer, so that a write is found at once.
+
+Every search first reads what the bank's change number says is new (`refresh`), in the search's own
+read transaction. Nothing tells the cache about deletions: who asks must look the ids up in the
+same transaction anyway, and reports the ones that are gone (`discard`). A search in an older
+transaction may not discard what a newer one has read, so rows carry their change number.
+
+While a bank is large and has no graph yet, `nearest` says so (None) and the caller scans the table
+(`scan`), exactly. Building, extending, loading and saving are the indexer's (`indexing.py`).
+
+One lock guards all of it; it is held for about a millisecond at most.
+"""
+
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from store.embedding import Identity
+from store.native import load_usearch
+from store.snapshot import (
+    Header,
+    SnapshotBroken,
+    read_snapshot,
+    remove_snapshot,
+    set_aside,
+    write_snapshot,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from store.database import Connection
+
+EXACT_LIMIT: Final = 16_384  # a scan of that many takes about as long as a graph search
+EXTEND_AT: Final = 2_048  # tail rows that are worth moving into the graph
+SCAN_LIMIT: Final = 200_000  # rows a search without a graph looks at: the newest
+CONNECTIVITY: Final = 16
+EXPANSION_ADD: Final = 128
+EXPANSION_SEARCH: Final = 192
+METRIC: Final = "cos"
+DTYPE: Final = "i8"
+_ADD_AT_ONCE: Final = 16  # under the lock: about 10 ms
+_DEAD_SHARE: Final = 0.3
+
+Vectors = Sequence[tuple[int, int, bytes]]  # item, change, half floats
+
+
+class Coverage(Struct, frozen=True, kw_only=True):
+    """How much of the vectors is where; for health, progress and the indexer's decisions."""
+
+    matrix: int
+    graph: int
+    covered: int
+    is_waiting: bool  # large, and searched by scanning until a graph is there
+
+
+class VectorCache:
+    """The vectors of one bank in memory. Safe to use from several threads."""
+
+    def __init__(self, identity: Identity, *, exact_limit: int = EXACT_LIMIT) -> None:
+        self.identity = identity
+        self.exact_limit = exact_limit
+        self._lock = threading.Lock()
+        self._matrix = _Matrix(identity.dims)
+        self._graph: Any = None
+        self._covered = 0
+        self._seen = 0
+        self._dead: set[int] = set()  # keys in the graph that the bank no longer has
+        self._is_waiting = False
+        self._generation = 0
+
+    def refresh(self, connection: "Connection", model: int) -> None:
+        """Read the vectors that are newer than the last look, as this transaction sees them."""
+        visible, items = connection.execute("SELECT change, items FROM state").fetchone()
+        with self._lock:
+            if visible <= self._seen:
+                return
+            if self._graph is None and self._seen == 0 and items > self.exact_limit:
+                self._is_waiting = True
+                return
+            self._is_waiting = False
+            rows = connection.execute(
+                "SELECT item, change, bytes FROM vectors"
+                " WHERE change > ? AND model = ? ORDER BY change",
+                (max(self._seen, self._covered), model),
+            ).fetchall()
+            self._matrix.append(rows)
+            self._seen = visible
+
+    def nearest(self, query: "NDArray[np.float32]", count: int) -> dict[int, float] | None:
+        """About the `count` nearest items and their cosines; None when there is no graph yet.
+
+        Cosines of items from the graph are approximate. Ids may be of items that are gone.
+        """
+        with self._lock:
+            if self._is_waiting:
+                return None
+            found: dict[int, float] = {}
+            if self._graph is not None:
+                wanted = min(count + min(len(self._dead), count), len(self._graph))
+                matches = self._graph.search(query, wanted, threads=1)
+                for key, distance in zip(
+                    matches.keys.tolist(), matches.distances.tolist(), strict=True
+                ):
+                    if key not in self._dead and key not in self._matrix:
+                        found[key] = 1.0 - distance
+            found |= self._matrix.nearest(query, count)
+            return found
+
+    def among(
+        self, query: "NDArray[np.float32]", allowed: "NDArray[np.int64]", count: int
+    ) -> dict[int, float] | None:
+        """The nearest of the allowed items, exactly; None when not every vector is in memory."""
+        with self._lock:
+            if self._is_waiting or self._graph is not None:
+                return None
+            return self._matrix.nearest(query, count, allowed)
+
+    def cosines(self, query: "NDArray[np.float32]", ids: Iterable[int]) -> dict[int, float]:
+        """The exact cosines of those ids that are in the matrix."""
+        with self._lock:
+            return self._matrix.cosines(query, [id for id in ids if id in self._matrix])
+
+    def discard(self, ids: Iterable[int], visible: int) -> None:
+        """Drop items that a transaction at change number `visible` did not find."""
+        with self._lock:
+            for id in ids:
+                if id in self._matrix:
+                    self._matrix.discard(id, visible)
+                elif self._graph is not None and self._covered <= visible:
+                    self._dead.add(id)
+
+    def coverage(self) -> Coverage:
+        with self._lock:
+            return Coverage(
+                matrix=len(self._matrix),
+                graph=0 if self._graph is None else len(self._graph),
+                covered=self._covered,
+                is_waiting=self._is_waiting,
+            )
+
+    def reset(self, identity: Identity | None = None) -> None:
+        """Know nothing: the next search begins again from the bank."""
+        with self._lock:
+            self.identity = identity or self.identity
+            self._matrix = _Matrix(self.identity.dims)
+            self._graph = None
+            self._covered = self._seen = 0
+            self._dead = set()
+            self._is_waiting = False
+            self._generation += 1
+
+    # --- for the indexer ------------------------------------------------------------------
+
+    @property
+    def needs_graph(self) -> bool:
+        """Whether a new graph should be built: none for many vectors, or too much dead in it."""
+        with self._lock:
+            if self._graph is None:
+                return self._is_waiting or len(self._matrix) > self.exact_limit
+            return len(self._dead) > _DEAD_SHARE * len(self._graph)
+
+    @property
+    def generation(self) -> int:
+        """Rises with every reset; a graph begun before one must not be adopted after it."""
+        return self._generation
+
+    def new_graph(self) -> "GraphBuilder":
+        return GraphBuilder(self.identity, self._generation)
+
+    def adopt(self, builder: "GraphBuilder") -> bool:
+        """Put a finished graph to use. False when a reset came in between."""
+        with self._lock:
+            if builder.generation != self._generation:
+                return False
+            self._graph = builder.graph
+            self._covered = builder.covered
+            self._seen = (
+                max(self._seen, builder.covered) if not self._is_waiting else (builder.covered)
+            )
+            self._dead = set()
+            self._is_waiting = False
+            self._matrix.drop_until(builder.covered)
+            return True
+
+    def extend(self, *, at_least: int = EXTEND_AT) -> int:
+        """Move the tail into the graph when it is worth it; how many rows were moved."""
+        moved = 0
+        while True:
+            with self._lock:
+                if self._graph is None or (not moved and len(self._matrix) < at_least):
+                    return moved
+                keys, changes, vectors = self._matrix.oldest(_ADD_AT_ONCE)
+                if not len(keys):
+                    return moved
+                for key in keys.tolist():
+                    self._dead.discard(key)
+                    if key in self._graph:
+                        self._graph.remove(key)
+                _make_room(self._graph, len(keys))
+                self._graph.add(keys, vectors, threads=1)
+                self._covered = int(changes[-1])
+                self._matrix.drop_until(self._covered)
+                moved += len(keys)
+
+    def save(self, path: Path, bank: str, files: AbstractContextManager[Any]) -> Header | None:
+        """Write the graph to disk, holding `files`; None when there is none (any more)."""
+        with self._lock:
+            if self._graph is None:
+                return None
+            generation = self._generation
+            content: bytearray = self._graph.save(None)
+            header = _header(self.identity, bank, self._graph, self._covered, len(content))
+        with files:
+            if generation != self._generation:  # a reset: what we hold may have been erased
+                return None
+            write_snapshot(path, header, content)
+        return header
+
+    def load(self, path: Path, bank: str, visible: int) -> bool:
+        """Put the graph on disk to use. False when there is none; `SnapshotBroken` after
+        setting aside one that cannot be used with this bank at change number `visible`."""
+
+        def use(header: Header, content: memoryview) -> "GraphBuilder":
+            _refuse_foreign(header, self.identity, bank, visible)
+            builder = self.new_graph()
+            builder.restore(header, content)
+            return builder
+
+        try:
+            builder = read_snapshot(path, use)
+        except SnapshotBroken:
+            set_aside(path)
+            raise
+        return builder is not None and self.adopt(builder)
+
+
+class GraphBuilder:
+    """A graph in the making, used by one thread."""
+
+    def __init__(self, identity: Identity, generation: int) -> None:
+        self.identity = identity
+        self.generation = generation
+        self.covered = 0
+        self.graph: Any = _new_graph(identity.dims)
+
+    def add(self, rows: Vectors, *, threads: int) -> None:
+        """Add vectors in order of their change number; a later one takes an earlier one's place."""
+        import numpy as np
+
+        if not rows:
+            return
+        latest = {item: content for item, _, content in rows}
+        keys = np.array(list(latest), dtype=np.uint64)
+        for key in keys.tolist():
+            if key in self.graph:
+                self.graph.remove(key)
+        _make_room(self.graph, len(keys))
+        self.graph.add(keys, unpack(latest.values(), self.identity.dims), threads=threads)
+        self.covered = rows[-1][1]
+
+    def restore(self, header: Header, content: memoryview) -> None:
+        self.graph.load(content)
+        if len(self.graph) != header.count or self.graph.ndim != self.identity.dims:
+            raise SnapshotBroken("graph of another size")
+        self.covered = header.change
+
+
+def scan(
+    connection: "Connection",
+    query: "NDArray[np.float32]",
+    model: int,
+    count: int,
+    condition: str = "",
+    values: Sequence[Any] = (),
+) -> tuple[dict[int, float], bool]:
+    """The nearest items by reading their vectors from the bank, and whether that was all of them.
+
+    `condition` is on `items`, made of constants; its values are bound.
+    """
+    import numpy as np
+
+    join = "JOIN items ON items.id = vectors.item" if condition else ""
+    rows = connection.execute(
+        f"SELECT vectors.item, vectors.bytes FROM vectors {join} WHERE vectors.model = ?"
+        f" {'AND ' + condition if condition else ''} ORDER BY vectors.item DESC LIMIT ?",
+        (model, *values, SCAN_LIMIT + 1),
+    )
+    best: dict[int, float] = {}
+    seen = 0
+    while some := rows.fetchmany(1024):
+        seen += len(some)
+        cosines = unpack((content for _, content in some), len(query)) @ query
+        for at in np.argsort(-cosines)[:count].tolist():
+            best[some[at][0]] = float(cosines[at])
+        best = dict(sorted(best.items(), key=lambda entry: -entry[1])[:count])
+    return best, seen <= SCAN_LIMIT
+
+
+def stored_cosines(
+    connection: "Connection", query: "NDArray[np.float32]", model: int, ids: Sequence[int]
+) -> dict[int, float]:
+    """The exact cosines of these items, from their stored vectors; those without are left out."""
+    found: list[tuple[int, bytes]] = []
+    for start in range(0, len(ids), 500):
+        some = ids[start : start + 500]
+        found += connection.execute(
+            f"SELECT item, bytes FROM vectors WHERE item IN ({','.join('?' * len(some))})"
+            " AND model = ?",
+            (*some, model),
+        ).fetchall()
+    if not found:
+        return {}
+    cosines = unpack((content for _, content in found), len(query)) @ query
+    return {item: float(cosine) for (item, _), cosine in zip(found, cosines, strict=True)}
+
+
+def pack(vectors: "NDArray[np.float32]") -> list[bytes]:
+    """Vectors as they are stored: IEEE half floats, little endian."""
+    return [row.tobytes() for row in vectors.astype("<f2")]
+
+
+def unpack(contents: Iterable[bytes], dims: int) -> "NDArray[np.float32]":
+    """Stored vectors as rows of float32."""
+    import numpy as np
+
+    joined = b"".join(contents)
+    return np.frombuffer(joined, dtype="<f2").reshape(-1, dims).astype(np.float32)
+
+
+class _Matrix:
+    """Vectors as rows, oldest change first; replaced rows stay as holes until they are dropped."""
+
+    def __init__(self, dims: int) -> None:
+        self._dims = dims
+        self._size = 0
+        self._places: dict[int, int] = {}
+        self._arrays: tuple[Any, Any, Any] | None = None  # keys, changes, vectors
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._places
+
+    def append(self, rows: Vectors) -> None:
+        if not rows:
+            return
+        import numpy as np
+
+        start, end = self._size, self._size + len(rows)
+        keys, changes, vectors = self._reserve(end)
+        keys[start:end] = np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
+        changes[start:end] = np.fromiter((row[1] for row in rows), dtype=np.int64, count=len(rows))
+        vectors[start:end] = unpack((row[2] for row in rows), self._dims)
+        for at, (key, _, _) in enumerate(rows, start):
+            self._clear(key)
+            self._places[key] = at
+        self._size = end
+
+    def nearest(
+        self, query: Any, count: int, allowed: "NDArray[np.int64] | None" = None
+    ) -> dict[int, float]:
+        if not self._places or self._arrays is None or count < 1:
+            return {}
+        import numpy as np
+
+        keys, _, vectors = self._arrays
+        cosines = vectors[: self._size] @ query
+        usable = keys[: self._size] > 0
+        if allowed is not None:
+            usable &= np.isin(keys[: self._size], allowed)
+        cosines[~usable] = -2.0
+        places = (
+            np.argpartition(-cosines, count - 1)[:count]
+            if count < self._size
+            else np.arange(self._size)
+        )
+        return {int(keys[at]): float(cosines[at]) for at in places if cosines[at] > -2.0}
+
+    def cosines(self, query: Any, ids: Sequence[int]) -> dict[int, float]:
+        if not ids or self._arrays is None:
+            return {}
+        places = [self._places[id] for id in ids]
+        found = self._arrays[2][places] @ query
+        return {id: float(cosine) for id, cosine in zip(ids, found, strict=True)}
+
+    def discard(self, key: int, visible: int) -> None:
+        if self._arrays is not None and self._arrays[1][self._places[key]] <= visible:
+            self._clear(key)
+
+    def oldest(self, count: int) -> tuple[Any, Any, Any]:
+        """The first rows that are not holes: keys, change numbers, vectors."""
+        import numpy as np
+
+        if self._arrays is None:
+            return (), (), ()
+        keys, changes, vectors = self._arrays
+        places = np.flatnonzero(keys[: self._size] > 0)[:count]
+        return keys[places].astype(np.uint64), changes[places], vectors[places]
+
+    def drop_until(self, change: int) -> None:
+        """Forget rows up to a change number, and every hole."""
+        if self._arrays is None:
+            return
+        import numpy as np
+
+        keys, changes, vectors = self._arrays
+        keep = np.flatnonzero((keys[: self._size] > 0) & (changes[: self._size] > change))
+        self._arrays = keys[keep], changes[keep], vectors[keep]
+        self._size = len(keep)
+        self._places = {int(key): at for at, key in enumerate(self._arrays[0])}
+
+    def _clear(self, key: int) -> None:
+        place = self._places.pop(key, None)
+        if place is not None and self._arrays is not None:
+            self._arrays[0][place] = 0  # no item has rowid 0
+
+    def _reserve(self, size: int) -> tuple[Any, Any, Any]:
+        import numpy as np
+
+        if self._arrays is None or len(self._arrays[0]) < size:
+            room = max(size, 256 if self._arrays is None else len(self._arrays[0]) * 3 // 2)
+            grown: tuple[Any, Any, Any] = (
+                np.zeros(room, dtype=np.int64),
+                np.zeros(room, dtype=np.int64),
+                np.empty((room, self._dims), dtype=np.float32),
+            )
+            if self._arrays is not None:
+                for new, old in zip(grown, self._arrays, strict=True):
+                    new[: self._size] = old[: self._size]
+            self._arrays = grown
+        return self._arrays
+
+
+def _new_graph(dims: int) -> Any:
+    return load_usearch().Index(
+        ndim=dims,
+        metric=METRIC,
+        dtype=DTYPE,
+        connectivity=CONNECTIVITY,
+        expansion_add=EXPANSION_ADD,
+        expansion_search=EXPANSION_SEARCH,
+    )
+
+
+def _make_room(graph: Any, extra: int) -> None:
+    """Grow a graph by large steps: usearch grows by copying."""
+    if len(graph) + extra > graph.capacity:
+        reserve = getattr(graph, "reserve", None)
+        if reserve is not None:
+            reserve((len(graph) + extra) * 3 // 2)
+
+
+def _header(identity: Identity, bank: str, graph: Any, covered: int, size: int) -> Header:
+    return Header(
+        bank=bank,
+        model=str(identity),
+        dims=identity.dims,
+        library=_library(),
+        metric=METRIC,
+        dtype=DTYPE,
+        change=covered,
+        count=len(graph),
+        graph_bytes=size,
+    )
+
+
+def _refuse_foreign(header: Header, identity: Identity, bank: str, visible: int) -> None:
+    if header.bank != bank:
+        raise SnapshotBroken("of another bank")
+    if header.model != str(identity) or header.dims != identity.dims:
+        raise SnapshotBroken("of another model")
+    if (header.library, header.metric, header.dtype) != (_library(), METRIC, DTYPE):
+        raise SnapshotBroken("of another version")
+    if header.change > visible:
+        raise SnapshotBroken("newer than the bank")
+
+
+def _library() -> str:
+    from importlib.metadata import version
+
+    return f"usearch {version('usearch')}"
+
+
+__all__ = [
+    "Coverage", "GraphBuilder", "SnapshotBroken", "VectorCache", "pack", "remove_snapshot", "scan",
+    "stored_cosines", "unpack",
+]  # fmt: skip

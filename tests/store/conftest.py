@@ -1,0 +1,21 @@
+"""An engine in a directory of its own, with a clock that moves when told."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from store.embedded import EmbeddedEngine, open_engine
+from tests.support.clock import Clock
+from tests.support.plain_ranking import PlainRanking
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def engine(tmp_path: Path, clock: Clock) -> AsyncIterator[EmbeddedEngine]:
+    async with open_engine(tmp_path / "data", ranking=PlainRanking, now=clock) as engine:
+        yield engine

@@ -1,0 +1,81 @@
+"""A ranking small enough to be right by looking at it: words only, and vectors that are made up.
+
+Tests of the store use it where the real one (model, graph, fusion) would only cost time. It keeps
+the same duties: what is pending gets a vector, and what was reset is not remembered.
+"""
+
+from hashlib import blake2b
+from itertools import cycle, islice
+
+from anyio.abc import TaskGroup
+
+from store.banks import OpenBank
+from store.database import Connection
+from store.items import SELECT, item_of, where
+from store.lexical import match_expression
+from store.memories import changing
+from store.model import Found, Hit, Query
+
+DIMS = 8
+
+
+class PlainRanking:
+    """Keyword search by FTS5's own order, and eight-dimensional vectors out of a hash."""
+
+    def __init__(self, background: TaskGroup | None = None) -> None:
+        self.resets = 0
+        self.left: list[str] = []
+        self.embedder: str | None = "plain"
+
+    async def search(self, bank: OpenBank, query: Query) -> Found:
+        def select(connection: Connection) -> Found:
+            expression = match_expression(query.keywords or query.text)
+            if expression is None:
+                return Found()
+            condition, values = where(query.filters, query.kinds)
+            rows = connection.execute(
+                f"{SELECT} JOIN words ON words.rowid = items.id WHERE words MATCH ? AND {condition}"
+                " ORDER BY bm25(words), items.id LIMIT ?",
+                [expression, *values, query.limit],
+            )
+            return Found(hits=tuple(Hit(item=item_of(row), score=0.5) for row in rows))
+
+        return await bank.database.read(select)
+
+    async def written(self, bank: OpenBank) -> None:
+        await bank.database.write(embed_pending)
+
+    async def reset(self, bank: OpenBank) -> None:
+        self.resets += 1
+
+    async def settle(self, bank: OpenBank) -> None:
+        await self.written(bank)
+
+    async def leave(self, bank: OpenBank) -> None:
+        self.left.append(bank.name)
+
+    def degraded(self) -> tuple[str, ...]:
+        return ()
+
+
+def embed_pending(connection: Connection) -> None:
+    pending = connection.execute(
+        "SELECT item, tokens FROM vectors JOIN words ON words.rowid = item WHERE bytes IS NULL"
+    ).fetchall()
+    if not pending:
+        return
+    connection.execute(
+        "INSERT OR IGNORE INTO models (name, revision, dims) VALUES ('plain', '1', ?)", (DIMS,)
+    )
+    (model,) = connection.execute("SELECT id FROM models WHERE name = 'plain'").fetchone()
+    with changing(connection) as changes:
+        for item, tokens in pending:
+            content = vector(tokens)
+            connection.execute(
+                "UPDATE vectors SET model = ?, bytes = ?, change = ? WHERE item = ?",
+                (model, content, changes.next(), item),
+            )
+
+
+def vector(tokens: str) -> bytes:
+    return bytes(islice(cycle(blake2b(tokens.encode(), digest_size=16).digest()), DIMS * 2))
