@@ -125,7 +125,8 @@ class Requirement:
     level: Level
     revisions: tuple[str, ...]
     transports: tuple[str, ...]
-    once_per_era: bool = False
+    once: str = ""
+    """Where trying it in every revision would teach nothing: see requirements.toml."""
 
     @property
     def group(self) -> str:
@@ -144,7 +145,7 @@ def requirements() -> dict[str, Requirement]:
             level=row["level"],
             revisions=revisions.expand(row["revisions"]),
             transports=tuple(row["transports"]),
-            once_per_era=row.get("once") == "era",
+            once=row.get("once", ""),
         )
         for name, row in tomllib.loads(text).items()
         if name != "groups"

@@ -48,11 +48,12 @@ def _head(report: Report, judged: Judged) -> list[str]:
     must, should = judged.unexplained("MUST"), judged.unexplained("SHOULD")
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     if must:
-        verdict, tone = f"{len(must)} requirement(s) of level MUST failed.", "poor"
+        verdict, tone = f"{_count(len(must), 'requirement')} of level MUST failed.", "poor"
     else:
         verdict, tone = "No requirement of level MUST failed.", "good"
     if judged.newly_passing:
-        verdict += f" {len(judged.newly_passing)} known failure(s) pass now and must be removed."
+        stale = _count(len(judged.newly_passing), "known failure")
+        verdict += f" {stale} passed: the list has to be shortened."
         tone = "poor"
     spoken = [f.revision for f in report.facts.values() if f.speaks]
     lines = [
@@ -72,6 +73,10 @@ def _head(report: Report, judged: Judged) -> list[str]:
     ]
     lines += [f'<div class="tile {c}"><b>{n}</b><span>{w}</span></div>' for n, w, c in tiles]
     return [*lines, "</div>"]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _matrix(report: Report, judged: Judged) -> list[str]:

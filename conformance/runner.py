@@ -163,7 +163,7 @@ def _run_revision(
         for row in sorted(selected, key=lambda row: row.id in SCANS):
             if facts.revision not in row.revisions:
                 continue
-            if row.once_per_era and not _stands_for_its_era(facts.revision, settings):
+            if not _worth_trying(row, facts.revision, endpoint.transport, settings.spoken):
                 continue
             trial = _try(context, row)
             trials.append(trial)
@@ -174,10 +174,16 @@ def _run_revision(
     return trials
 
 
-def _stands_for_its_era(revision: str, settings: Settings) -> bool:
-    """Whether this is the newest revision of its era that the server speaks."""
-    era = revisions.MODERN if revision in revisions.MODERN else revisions.LEGACY
-    return revision == max((r for r in settings.spoken if r in era), default=max(era))
+def _worth_trying(row: Requirement, revision: str, transport: str, spoken: frozenset[str]) -> bool:
+    """Whether a case has to be tried in this revision, or another one stands for it."""
+    if row.once == "run":
+        rivals = spoken & set(row.revisions)
+    elif row.once == "era" or (row.once == "era over stdio" and transport == "stdio"):
+        era = revisions.MODERN if revision in revisions.MODERN else revisions.LEGACY
+        rivals = spoken & set(row.revisions) & set(era)
+    else:
+        return True
+    return revision == max(rivals, default=revision)
 
 
 def _try(context: Context, row: Requirement) -> Trial:

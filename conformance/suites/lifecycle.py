@@ -36,8 +36,7 @@ def version_of(frame: Frame) -> Any:
 
 @case("L01a")
 def _result_fields(ctx: Context) -> None:
-    _, frame = opening(ctx)
-    result = result_of(frame, "initialize")
+    result = ctx.facts.opening
     need(isinstance(result.get("protocolVersion"), str), "no protocolVersion in the result")
     need(isinstance(result.get("capabilities"), dict), "no capabilities object in the result")
     need(isinstance(result.get("serverInfo"), dict), "no serverInfo object in the result")
@@ -45,8 +44,7 @@ def _result_fields(ctx: Context) -> None:
 
 @case("L01b")
 def _server_info(ctx: Context) -> None:
-    _, frame = opening(ctx)
-    info = result_of(frame, "initialize").get("serverInfo")
+    info = ctx.facts.opening.get("serverInfo")
     for member in ("name", "version"):
         value = info.get(member) if isinstance(info, dict) else None
         need(isinstance(value, str), f"serverInfo.{member} is {value!r}")
