@@ -50,7 +50,8 @@ def judge(value: Any, rule: Rule, path: str = "") -> str | None:
     if isinstance(rule, str):
         return None if _PRIMITIVES[rule](value) else f"{where} is not {rule}: {_short(value)}"
     if isinstance(rule, tuple):
-        return None if value in rule else f"{where} is {_short(value)}, not one of {rule}"
+        known = isinstance(value, str) and value in rule
+        return None if known else f"{where} is {_short(value)}, not one of {rule}"
     if isinstance(rule, list):
         if not isinstance(value, list):
             return f"{where} is not a list: {_short(value)}"
@@ -97,7 +98,7 @@ def one_of(member: str, variants: dict[str, Rule]) -> Rule:
 
     def check(value: Any, path: str) -> str | None:
         kind = value.get(member) if isinstance(value, dict) else None
-        if kind not in variants:
+        if not isinstance(kind, str) or kind not in variants:
             return f"{path}.{member} is {_short(kind)}, which this revision does not know"
         return judge(value, variants[kind], path)
 
@@ -167,7 +168,10 @@ def _content(revision: str) -> Rule:
 
 @cache
 def _tool(revision: str) -> Rule:
-    rule: dict[str, Rule] = {**NAMED, "inputSchema": {"type": ("object",), "required?": ["str"]}}
+    schema: dict[str, Rule] = {"type": ("object",), "required?": ["str"]}
+    if revision < E:
+        schema["properties?"] = map_of("obj")
+    rule: dict[str, Rule] = {**NAMED, "inputSchema": schema}
     if revision >= B:
         rule["annotations?"] = HINTS
     if revision in (C, D):
@@ -235,6 +239,7 @@ def result(revision: str, method: str, value: Any) -> str | None:
     """What is wrong with the result of a method."""
     envelope: dict[str, Rule] = {"_meta?": "obj"}
     if revision >= E:
+        envelope["_meta?"] = {f"{revisions.SERVER_INFO}?": IMPLEMENTATION}
         envelope["resultType"] = "str"
         if isinstance(value, dict) and value.get("resultType") == "input_required":
             return judge(value, {**envelope, **INPUT_REQUIRED}, "result")

@@ -126,9 +126,9 @@ def run(
         with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
             runs = [
                 pool.submit(_run_revision, endpoint, facts, selected, settings, listener)
-                for facts in report.facts.values()
+                for facts in reversed(report.facts.values())  # the newest have the most to do
             ]
-            for future in runs:
+            for future in reversed(runs):
                 report.trials.extend(future.result())
     except NoServer as error:
         raise CannotRun(str(error)) from error

@@ -13,12 +13,11 @@ from conformance.frames import dump, key, show
 @case("N01a")
 def _no_head_of_line(ctx: Context) -> None:
     peer = ctx.fresh()
-    slow = peer.request("tools/call", ctx.slow(2))
-    began = time.monotonic()
+    slow = peer.request("tools/call", ctx.slow(1.5))
     frame = peer.call(peer.basic)
-    seconds = time.monotonic() - began
     need(frame.kind == "result", f"beside a slow call: {show(frame.raw)}")
-    need(seconds < 1.2, f"beside a slow call a request took {seconds:.2f} s")
+    held_up = [f for f in peer.inbox if key(f.id) == key(slow)]
+    need(not held_up, "a request was answered only after the slow call before it")
     peer.cancel(slow)
 
 
@@ -26,11 +25,11 @@ def _no_head_of_line(ctx: Context) -> None:
 def _calls_side_by_side(ctx: Context) -> None:
     peer = ctx.fresh()
     began = time.monotonic()
-    ids = [peer.request("tools/call", ctx.slow(0.5)) for _ in range(6)]
+    ids = [peer.request("tools/call", ctx.slow(0.8)) for _ in range(6)]
     for id in ids:
         need(peer.reply(id).kind == "result", "a slow call failed")
     seconds = time.monotonic() - began
-    need(seconds < 2, f"six calls of half a second took {seconds:.1f} s")
+    need(seconds < 4, f"six calls of 0.8 seconds took {seconds:.1f} s")
 
 
 @case("N02")

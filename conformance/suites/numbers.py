@@ -96,4 +96,4 @@ def _many_members(ctx: Context) -> None:
     began = time.monotonic()
     survives(ctx, (b"{" + members + b"}",))
     seconds = time.monotonic() - began
-    need(seconds < 4, f"an object with 50,000 members took {seconds:.1f} s")
+    need(seconds < 8, f"an object with 50,000 members took {seconds:.1f} s")

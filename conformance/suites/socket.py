@@ -86,7 +86,7 @@ def _many_connections(ctx: Context) -> None:
     for _ in range(20):
         active.marker()
     seconds = time.monotonic() - began
-    need(seconds < 3, f"20 requests beside {len(idle)} idle connections took {seconds:.1f} s")
+    need(seconds < 5, f"20 requests beside {len(idle)} idle connections took {seconds:.1f} s")
 
 
 @case("W11")
