@@ -7,6 +7,7 @@ because a scan judges what all the conversations brought to light.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ from conformance.check import (
     requirements,
 )
 from conformance.context import Context, Facts, Settings, reconnoitre
-from conformance.wire import Endpoint, NoServer, WireError
+from conformance.wire import Endpoint, NoServer, WireError, end_all_children
 
 Listener = Callable[[Trial], None]
 
@@ -123,19 +124,40 @@ def run(
             )
             raise CannotRun(f"the server speaks none of the revisions asked for ({reasons})")
         settings = replace(settings, spoken=spoken | settings.spoken)
-        with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-            runs = [
-                pool.submit(_run_revision, endpoint, facts, selected, settings, listener)
-                for facts in reversed(report.facts.values())  # the newest have the most to do
-            ]
-            for future in reversed(runs):
-                report.trials.extend(future.result())
+        _run_all(endpoint, selected, settings, jobs, listener, report)
     except NoServer as error:
         raise CannotRun(str(error)) from error
     finally:
         endpoint.close()
     report.seconds = time.monotonic() - began
     return report
+
+
+def _run_all(
+    endpoint: Endpoint,
+    selected: Sequence[Requirement],
+    settings: Settings,
+    jobs: int,
+    listener: Listener | None,
+    report: Report,
+) -> None:
+    """All revisions side by side; an interrupt stops them before it goes on its way."""
+    stopped = threading.Event()
+    pool = ThreadPoolExecutor(max_workers=max(1, jobs))
+    try:
+        runs = [
+            pool.submit(_run_revision, endpoint, facts, selected, settings, listener, stopped)
+            for facts in reversed(report.facts.values())  # the newest have the most to do
+        ]
+        for future in reversed(runs):
+            report.trials.extend(future.result())
+    except BaseException:
+        stopped.set()
+        endpoint.close()
+        end_all_children()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _reconnoitre_all(
@@ -156,11 +178,14 @@ def _run_revision(
     selected: Sequence[Requirement],
     settings: Settings,
     listener: Listener | None,
+    stopped: threading.Event,
 ) -> list[Trial]:
     context = Context(endpoint, facts, settings)
     trials: list[Trial] = []
     try:
         for row in sorted(selected, key=lambda row: row.id in SCANS):
+            if stopped.is_set():
+                break
             if facts.revision not in row.revisions:
                 continue
             if not _worth_trying(row, facts.revision, endpoint.transport, settings.spoken):

@@ -382,6 +382,8 @@ class StdioEndpoint:
 
     def connect(self) -> ChildWire:
         with self._lock:
+            if self._closed:
+                raise NoServer("the run is over")
             ready = self._spares.pop(0) if self._spares else None
         if ready is not None and ready.child.poll() is not None:
             ready.close()

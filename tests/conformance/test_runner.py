@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -123,14 +125,42 @@ def test_no_child_outlives_the_run(tmp_path: Path) -> None:
         f"    open({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
         "time.sleep(60)\n"
     )
-    conform("--timeout", "0.3", "--revision", "legacy", "--stdio", "--", *script(tmp_path, text))
+    command = script(tmp_path, text)
+    conform("--timeout", "0.3", "--revision", "2025-11-25", "--stdio", "--", *command)
 
+    assert_gone(pids, at_least=3)
+
+
+def assert_gone(pids: Path, *, at_least: int) -> None:
     started = {int(line) for line in pids.read_text().split()}
-    assert len(started) >= 4
+    assert len(started) >= at_least
     until = time.monotonic() + 5
     while any(alive(pid) for pid in started) and time.monotonic() < until:
         time.sleep(0.02)
     assert not any(alive(pid) for pid in started)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_leaves_no_child(number: int, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    text = (
+        "import os\n"
+        f"open({str(pids)!r}, 'a').write(str(os.getpid()) + ' ')\n"
+        "from conformance.broken.__main__ import main\n"
+        "raise SystemExit(main())\n"
+    )
+    command = [sys.executable, "-m", "conformance", "--verbose", "--stdio", "--"]
+    with subprocess.Popen(
+        [*command, *script(tmp_path, text)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as run:
+        assert run.stdout is not None
+        run.stdout.readline()  # the first case has ended
+        run.send_signal(number)
+        run.stdout.read()
+        status = run.wait(timeout=20)
+
+    assert status in (2, 128 + number)
+    assert_gone(pids, at_least=2)
 
 
 def alive(pid: int) -> bool:
