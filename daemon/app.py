@@ -177,7 +177,8 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
 async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
     """`recalld stdio --embedded`: the engine in the client's own child process."""
     _prepare(settings)
-    with owned(settings.lock, "recalld stdio --embedded"):
+    # A client may start us twice, and throw the first away when it has seen enough.
+    with owned(settings.lock, "recalld stdio --embedded", settings.start_seconds):
         async with opened(settings) as store, anyio.create_task_group() as tasks:
             hub = _make_hub(settings, tasks, store)
             _heed_signals(hub)

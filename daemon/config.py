@@ -132,7 +132,7 @@ SETTINGS: Final = (
         ("RECALLD_START_SECONDS",),
         10.0,
         _number(0.1, 3600),
-        "how long `recalld stdio` waits for a daemon to come up",
+        "how long `recalld stdio` waits for a daemon to come up, or `--embedded` for the directory",
     ),
     Setting(
         "sessions.idle_days",

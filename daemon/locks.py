@@ -6,6 +6,7 @@ cleaned up and is never removed. The pid inside is for people; nothing decides b
 
 import fcntl
 import os
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,20 +15,29 @@ from daemon.exits import CANNOT_CREATE, LOCKED, Exit
 
 
 @contextmanager
-def owned(path: Path, role: str) -> Generator[None]:
-    """Hold the lock for the block; `Exit(LOCKED)` names who has it."""
+def owned(path: Path, role: str, patience: float = 0.0) -> Generator[None]:
+    """Hold the lock for the block; `Exit(LOCKED)` names who has it after `patience` seconds."""
     descriptor = open_lock(path)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "unknown"
-            raise Exit(LOCKED, f"the data directory is in use by {holder}") from None
+        deadline = time.monotonic() + patience
+        while not _is_taken(descriptor):
+            if time.monotonic() >= deadline:
+                holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "unknown"
+                raise Exit(LOCKED, f"the data directory is in use by {holder}")
+            time.sleep(0.02)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"pid {os.getpid()} ({role})\n".encode(), 0)
         yield
     finally:
         os.close(descriptor)
+
+
+def _is_taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def open_lock(path: Path) -> int:

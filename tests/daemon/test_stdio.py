@@ -136,9 +136,19 @@ def test_a_folder_called_daemon_where_it_is_started_is_not_imported(tmp_path: Pa
 def test_two_owners_of_one_directory_cannot_be(tmp_path: Path) -> None:
     with child(tmp_path, *EMBEDDED) as first:
         opened(first)
-        second = recalld(tmp_path, *EMBEDDED, stdin=subprocess.DEVNULL)
-        assert second.returncode == 75
-        assert f"pid {first.process.pid}" in second.stderr
+        with child(tmp_path, *EMBEDDED, variables={"RECALLD_START_SECONDS": "0.2"}) as second:
+            assert second.wait() == 75
+            assert f"pid {first.process.pid}" in second.errors()
+
+
+def test_a_second_child_waits_for_a_first_that_is_thrown_away(tmp_path: Path) -> None:
+    with child(tmp_path, *EMBEDDED) as probe:
+        opened(probe)
+        with child(tmp_path, *EMBEDDED) as real:
+            real.send(initialize())
+            probe.close_input()
+            assert probe.wait() == 0
+            assert real.line()["id"] == 0
 
 
 def test_files_are_for_the_owner_only(tmp_path: Path) -> None:

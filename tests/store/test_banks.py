@@ -1,6 +1,5 @@
 """Banks: names that are never paths, a bounded number open, nothing of one in another."""
 
-import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +44,7 @@ async def test_any_name_is_a_bank_of_its_own_and_never_a_path(
     directories = list((tmp_path / "data" / "banks").iterdir())
     assert len(directories) == len(HOSTILE_NAMES)
     assert all(len(directory.name) == 32 for directory in directories)
-    assert os.listdir(tmp_path) == ["data"]
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 async def test_two_spellings_of_the_same_letters_are_one_bank(engine: EmbeddedEngine) -> None:
