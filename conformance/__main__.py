@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import signal
 import sys
@@ -127,9 +128,14 @@ def _run(options: argparse.Namespace) -> int:
     color = not options.no_color and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     paint = report.Paint(enabled=color)
 
+    watched = sys.stderr.isatty() and not options.verbose
+    tried = itertools.count(1)
+
     def tell(trial: Trial) -> None:
         if options.verbose:
             print(report.line(trial, paint), flush=True)
+        elif watched:
+            print(f"\r{next(tried)} tried, {trial.case:<5}", end="", file=sys.stderr, flush=True)
 
     outcome = run(
         endpoint,
@@ -139,6 +145,8 @@ def _run(options: argparse.Namespace) -> int:
         jobs=options.jobs or _jobs(endpoint),
         listener=tell,
     )
+    if watched:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     judged = known.judge(outcome, explained)
     for target, render in (
         (options.json, report.as_json),

@@ -189,23 +189,31 @@ class Context(Tap):
     def end(self, *, passed: bool) -> None:
         """Close what the case opened, and lend the shared connection on only if it is in order."""
         self._deadline = float("inf")
+        # After a failure a connection is worth keeping only where a new one costs a process.
+        keep = passed or self.endpoint.transport == "stdio"
         for peer in self._opened:
-            if passed and peer.kind is not None and self._in_order(peer):
+            if keep and peer.kind is not None and self._in_order(peer, passed=passed):
                 self._rested.setdefault(peer.kind, []).append(peer)
             else:
                 self._close(peer)
         self._opened.clear()
-        if self._shared is not None and not (passed and self._in_order(self._shared)):
+        if self._shared is not None and not (keep and self._in_order(self._shared, passed=passed)):
             self._close(self._shared)
             self._shared = None
 
-    def _in_order(self, peer: Peer) -> bool:
-        """Whether the next case finds the connection as if it were new."""
+    def _in_order(self, peer: Peer, *, passed: bool) -> bool:
+        """Whether the next case finds the connection as if it were new.
+
+        Where a case failed, an answer may still be on its way: it is given a moment to arrive.
+        """
         if not peer.at_rest:
             return False
         before = len(self.evidence)
         peer.wire.deadline = time.monotonic() + self.timeout
         try:
+            until = time.monotonic() + (0.0 if passed else self.settings.quiet_seconds)
+            while (left := until - time.monotonic()) > 0:
+                peer.next(left)
             peer.marker()
         except (Failed, WireError):
             return False

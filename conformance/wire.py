@@ -30,6 +30,9 @@ from typing import Literal, Protocol
 LINE_LIMIT = 64 * 1024 * 1024
 """The longest line we take from a server; no case asks for a tenth of it."""
 
+BUFFER_LIMIT = 128 * 1024 * 1024
+"""How much may pile up unread while we are busy writing."""
+
 STDERR_KEPT = 16 * 1024
 """How much of the end of a child's stderr goes into a report."""
 
@@ -176,6 +179,8 @@ class Wire:
             return
         self.received_bytes += len(chunk)
         self._buffer += chunk
+        if len(self._buffer) > BUFFER_LIMIT:
+            raise Flood(f"more than {BUFFER_LIMIT} bytes that nobody asked for")
 
     def _drain_stderr(self) -> None:
         assert self._stderr_fd is not None
