@@ -178,10 +178,19 @@ def _empty_capabilities(ctx: Context) -> None:
 
 def odd_capabilities(ctx: Context, value: Any) -> None:
     meta = {**revisions.meta(), revisions.CLIENT_CAPABILITIES: value}
-    code(with_meta(ctx.peer, "server/discover", meta), -32602)
+    frame = with_meta(ctx.peer, "server/discover", meta)
+    need(frame.kind == "error", f"client capabilities {value!r} were taken: {show(frame.raw, 160)}")
 
 
 cases_of((("V05b", None), ("V05c", []), ("V05d", "all")), odd_capabilities)
+
+
+@case("V05e")
+def _odd_capabilities_code(ctx: Context) -> None:
+    value: Any
+    for value in (None, []):
+        meta = {**revisions.meta(), revisions.CLIENT_CAPABILITIES: value}
+        code(with_meta(ctx.peer, "server/discover", meta), -32602)
 
 
 def _unsupported(peer: Peer, version: Any, method: str = "server/discover") -> Frame:

@@ -50,10 +50,18 @@ cases_of(
         ("Q02a", ("tools", ("conform-no-such-cursor",))),
         ("Q02b", ("resources", ("conform-no-such-cursor",))),
         ("Q02c", ("prompts", ("conform-no-such-cursor",))),
-        ("Q03", ("tools", (17, ["x"], {"page": 2}))),
+        ("Q03b", ("tools", (17, ["x"], {"page": 2}))),
     ),
     bad_cursor,
 )
+
+
+@case("Q03")
+def _odd_cursor(ctx: Context) -> None:
+    ctx.require("tools")
+    for cursor in (17, ["x"], {"page": 2}):
+        frame = ctx.peer.call("tools/list", {"cursor": cursor})
+        need(frame.kind == "error", f"cursor {cursor!r} was taken: {show(frame.raw, 120)}")
 
 
 @case("Q02d")

@@ -66,7 +66,7 @@ def _stops(ctx: Context) -> None:
     need(not late, f"progress after the answer: {show(late[0].raw) if late else ''}")
 
 
-@case("O02c")
+@case("O02c", "O02d")
 def _stops_when_cancelled(ctx: Context) -> None:
     peer = ctx.fresh()
     id = peer.request("tools/call", ctx.slow(4, steps=20), meta={"progressToken": "cancelled"})

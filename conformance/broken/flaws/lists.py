@@ -142,14 +142,14 @@ reading(
 )
 
 
-@on_reply("everything-exists", "R03a R04a R04b", "every uri can be read")
+@on_reply("everything-exists", "R03a R04a R04b R09a R09b R09c", "every uri can be read")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     if method(request) == "resources/read" and code(reply):
         return success(reply, contents=[{"uri": "test://x", "text": ""}])
     return reply
 
 
-@on_reply("odd-resource-code", "R03b R09a R09b R09c", "resource errors have a code of their own")
+@on_reply("odd-resource-code", "R03b R09d", "resource errors have a code of their own")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     return failure(reply, -32000) if method(request) == "resources/read" and code(reply) else reply
 
@@ -193,7 +193,7 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return reply
 
 
-@on_message("any-cursor", "Q02a Q02b Q02c Q02d Q03", "a cursor nobody gave out begins anew")
+@on_message("any-cursor", "Q02a Q02b Q02c Q02d Q03 Q03b", "a cursor nobody gave out begins anew")
 def _(connection: Any, message: Any) -> Any:
     member = PAGES.get(method(message)) if isinstance(message, dict) else None
     if member and not str(params(message).get("cursor", member)).startswith(f"{member}@"):

@@ -78,7 +78,7 @@ def _(connection: Any, message: Any) -> Any:
     return message
 
 
-@on_reply("wrong-code-for-initialize", "L05a L05b", "a bad initialize gets an internal error")
+@on_reply("wrong-code-for-initialize", "L04e L05a L05b", "a bad initialize gets an internal error")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     return failure(reply, -32603) if method(request) == "initialize" and code(reply) else reply
 
@@ -209,6 +209,12 @@ def _(connection: Any, message: Any) -> Any:
     if PROTOCOL_VERSION in found and not isinstance(found.get(CLIENT_CAPABILITIES), dict):
         found[CLIENT_CAPABILITIES] = {}
     return message
+
+
+@on_reply("wrong-code-for-capabilities", "V05e", "odd client capabilities get another code", E)
+def _(connection: Any, request: Any, reply: Any) -> Any:
+    odd = not isinstance(meta(request).get(CLIENT_CAPABILITIES), dict)
+    return failure(reply, -32603) if odd and code(reply) else reply
 
 
 @on_message("names-required", "V04a V04b", "a client without a proper name is not answered")

@@ -48,7 +48,7 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return [reply, {"jsonrpc": "2.0", "method": PROGRESS, "params": late}] if token else reply
 
 
-quirk("progress-after-cancel", "O02c", "progress goes on after a cancel")
+quirk("progress-after-cancel", "O02c O02d", "progress goes on after a cancel")
 
 
 @on_message("drops-odd-tokens", "O03a O03b", "a request with an odd token is dropped")
@@ -175,7 +175,9 @@ quirk(
 quirk("listens-forever", "U06b", "a cancelled subscription goes on")
 
 
-@on_message("any-filter", "U05a U05b U05c U05d U05e", "an odd filter is taken for an empty one")
+@on_message(
+    "any-filter", "U05a U05b U05c U05d U05e U05f", "an odd filter is taken for an empty one"
+)
 def _(connection: Any, message: Any) -> Any:
     if method(message) == "subscriptions/listen":
         params(message)["notifications"] = {}
