@@ -53,6 +53,8 @@ def revision_for(flaw: Flaw, row: Requirement) -> str:
     """Where a flaw is to be seen: one revision is proof enough."""
     if flaw.revision is not None:
         return flaw.revision
+    if row.once == "run":
+        return max(row.revisions)  # the only one in which it is tried
     legacy = [revision for revision in row.revisions if revision in revisions.LEGACY]
     return max(legacy or row.revisions)
 

@@ -261,7 +261,7 @@ def test_list_names_every_case(capsys: pytest.CaptureFixture[str]) -> None:
     assert conform("--list", "--only", "J06,Q") == 0
 
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 11
+    assert len(lines) == 12
     assert lines[0].startswith("J06   MUST   stdio/unix  A line that is not JSON")
 
 
