@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio
 import structlog
@@ -40,6 +40,9 @@ from store.engine import Engine
 from store.errors import InvalidInput, StoreError
 from store.ranking import HybridRanking
 from store.validate import bank_name
+
+if TYPE_CHECKING:
+    from daemon.transports.http.server import Bound, HttpServer
 
 DRAIN_SECONDS: Final = 1.2
 CLOSE_SECONDS: Final = 0.3
@@ -144,25 +147,29 @@ def _prepare(settings: Settings) -> None:
         unix.private_directory(directory)
 
 
-async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> int:
-    """`recalld serve`: listen on the unix socket until told to stop."""
+async def serve(
+    settings: Settings, *, is_spawned: bool, ready: int | None, http: bool = True
+) -> int:
+    """`recalld serve`: listen on the unix socket, and over HTTP, until told to stop."""
     _prepare(settings)
     with owned(settings.lock, "recalld serve"):
         passed = unix.passed_socket(os.environ)
         listener = passed or unix.bind(settings.socket)
         inode = 0 if passed else settings.socket.lstat().st_ino
         try:
+            bound = _bind_http(settings) if http and not is_spawned else None
             async with opened(settings) as store, anyio.create_task_group() as tasks:
                 hub = _make_hub(settings, tasks, store)
                 _heed_signals(hub)
                 server = await unix.listen(hub, listener)
+                web = await _open_http(hub, bound) if bound is not None else None
                 log.info("daemon.ready", pid=hub.pid, version=hub.version)
                 _tell_ready(ready)
                 tasks.start_soon(_housekeeping, hub)
                 if is_spawned:
                     tasks.start_soon(_stop_when_idle, hub)
                 await hub.stopping.wait()
-                await _drain(hub, server)
+                await _drain(hub, server, web)
                 tasks.cancel_scope.cancel()
         finally:
             listener.close()
@@ -172,6 +179,21 @@ async def serve(settings: Settings, *, is_spawned: bool, ready: int | None) -> i
     log.info("daemon.stopped")
     logs.settle()
     return OK
+
+
+def _bind_http(settings: Settings) -> "Bound":
+    """Where HTTP will be; what is wrong with it is said before anything else is opened."""
+    from daemon.transports.http.server import Bound  # a daemon without HTTP never imports it
+
+    return Bound(settings)
+
+
+async def _open_http(hub: Hub, bound: "Bound") -> "HttpServer":
+    from daemon.transports.http.server import HttpServer
+
+    server = HttpServer(hub, bound)
+    await server.open()
+    return server
 
 
 async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
@@ -251,11 +273,15 @@ async def _housekeeping(hub: Hub) -> None:
         await hub.sessions.flush()
 
 
-async def _drain(hub: Hub, server: asyncio.Server) -> None:
+async def _drain(hub: Hub, server: asyncio.Server, web: "HttpServer | None") -> None:
     """No new connections; answers under way go out; then every connection is closed."""
     server.close()
+    if web is not None:
+        web.refuse_new()
     hub.leaving.set()
     await _until_quiet(hub)
+    if web is not None:
+        await web.close()
     for peer in list(hub.peers):
         peer.dismiss()
     with anyio.move_on_after(CLOSE_SECONDS):

@@ -140,4 +140,11 @@ def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
         return anyio.run(app.serve_stdio, settings, descriptors)
     if chosen.spawned:
         os.chdir("/")
-    return anyio.run(lambda: app.serve(settings, is_spawned=chosen.spawned, ready=chosen.ready_fd))
+    return anyio.run(
+        lambda: app.serve(
+            settings,
+            is_spawned=chosen.spawned,
+            ready=chosen.ready_fd,
+            http=not chosen.no_http,
+        )
+    )

@@ -64,6 +64,17 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
+def _names(name: str, value: Any) -> tuple[str, ...]:
+    """A list of words: an array in the file, comma-separated elsewhere."""
+    parts: Any = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, (list, tuple)) or not all(
+        isinstance(part, str) for part in cast("list[object]", parts)
+    ):
+        raise Exit(CONFIG, f"{name}: {value!r} is not a list of names")
+    words = [part.strip() for part in cast("list[str]", parts)]
+    return tuple(word for word in words if word)
+
+
 def _flag(name: str, value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -170,6 +181,41 @@ SETTINGS: Final = (
         "where `recalld serve` opens HTTP",
     ),
     Setting(
+        "server.hosts",
+        ("RECALLD_HOSTS",),
+        tuple[str, ...](),
+        _names,
+        "Host headers served besides this machine's own names, as in `memory.lan:7331`",
+    ),
+    Setting(
+        "server.cors_origins",
+        ("RECALLD_CORS_ORIGINS",),
+        tuple[str, ...](),
+        _names,
+        "origins whose pages may ask, besides this machine's own; `*` is every page there is",
+    ),
+    Setting(
+        "server.token_file",
+        ("RECALLD_TOKEN_FILE",),
+        "",
+        _text,
+        "bearer tokens for HTTP; without one only this machine can connect, as the owner",
+    ),
+    Setting(
+        "server.mcp",
+        ("RECALLD_MCP", "HINDSIGHT_API_MCP_ENABLED"),
+        True,
+        _flag,
+        "serve MCP over HTTP; false leaves REST",
+    ),
+    Setting(
+        "limits.call_seconds",
+        ("RECALLD_CALL_SECONDS",),
+        60.0,
+        _number(0.01, 3600),
+        "how long a REST call may take before it is answered with 408",
+    ),
+    Setting(
         "server.dialects",
         ("RECALLD_DIALECTS",),
         "",
@@ -241,6 +287,12 @@ class Settings:
         self.sessions_keep: int = values["sessions.keep"]
         self.log_level: str = values["log.level"]
         self.bind: str = values["server.bind"]
+        self.hosts: tuple[str, ...] = values["server.hosts"]
+        self.cors_origins: tuple[str, ...] = values["server.cors_origins"]
+        token_file: str = values["server.token_file"]
+        self.token_file = Path(token_file).expanduser().absolute() if token_file else None
+        self.mcp: bool = values["server.mcp"]
+        self.call_seconds: float = values["limits.call_seconds"]
         self.dialects: str = values["server.dialects"]
         if not self.dialects and not values["hindsight.enabled"]:
             self.dialects = "-hindsight"

@@ -1,10 +1,12 @@
 """What a tool sees of the call it serves; the implementation of `tools.Context`."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw
 
+from daemon.authority import Principal
+from daemon.caller import Caller
 from daemon.tools import ToolFailure
 from protocol.connection import Call
 from protocol.errors import Fault, ProtocolError
@@ -13,9 +15,6 @@ from protocol.lifecycle import LOG_LEVELS, ClientCapabilities, Implementation
 from protocol.mcp import MessageParams, ProgressParams
 from protocol.revisions import LATEST_LEGACY, Revision
 
-if TYPE_CHECKING:
-    from daemon.peer import Peer
-
 _encoder: Final = msgspec.json.Encoder()
 _NO_CAPABILITIES: Final = ClientCapabilities()
 
@@ -23,13 +22,13 @@ _NO_CAPABILITIES: Final = ClientCapabilities()
 class CallContext:
     """One call, from a tool's side."""
 
-    __slots__ = ("_call", "_last_progress", "_peer", "_responses", "_state")
+    __slots__ = ("_call", "_caller", "_last_progress", "_responses", "_state")
 
     def __init__(
-        self, call: Call, peer: "Peer", responses: Raw | None = None, state: Raw | None = None
+        self, call: Call, caller: Caller, responses: Raw | None = None, state: Raw | None = None
     ) -> None:
         self._call = call
-        self._peer = peer
+        self._caller = caller
         self._responses = responses
         self._state = state
         self._last_progress = float("-inf")
@@ -42,23 +41,27 @@ class CallContext:
     def client(self) -> Implementation | None:
         if self.revision.modern:
             return self._call.meta.client
-        handshake = self._peer.connection.lifecycle.handshake
+        handshake = self._caller.handshake
         return handshake.client if handshake else None
 
     @property
     def capabilities(self) -> ClientCapabilities:
         if self.revision.modern:
             return self._call.meta.capabilities or _NO_CAPABILITIES
-        handshake = self._peer.connection.lifecycle.handshake
+        handshake = self._caller.handshake
         return handshake.capabilities if handshake else _NO_CAPABILITIES
 
     @property
     def transport(self) -> str:
-        return self._peer.transport
+        return self._caller.transport
+
+    @property
+    def principal(self) -> Principal:
+        return self._caller.principal
 
     @property
     def bank(self) -> str:
-        return self._peer.bank
+        return self._caller.bank
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -79,7 +82,7 @@ class CallContext:
             raise ProtocolError(Fault.INVALID_PARAMS, "requestState: must be a string") from None
 
     async def session(self) -> str:
-        return await self._peer.session()
+        return await self._caller.session()
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -100,22 +103,24 @@ class CallContext:
 
     async def log(self, level: str, data: Any) -> None:
         """A log message to the client, if it asked for that level."""
-        wanted = self._call.meta.log_level if self.revision.modern else self._peer.log_level
-        if not self._peer.surface.logging or wanted is None:
+        wanted = self._call.meta.log_level if self.revision.modern else self._caller.log_level
+        if not self._caller.surface.logging or wanted is None:
             return
         if LOG_LEVELS.index(level) < LOG_LEVELS.index(wanted):
             return
         await self._tell("notifications/message", MessageParams(level=level, data=data))
 
     async def _tell(self, method: str, params: object) -> None:
-        if self._call.key in self._peer.connection.inflight:
-            self._peer.send(notification(method, _encoder.encode(params)))
-            await self._peer.room()
+        self._caller.tell(self._call, notification(method, _encoder.encode(params)))
+        await self._caller.room()
 
     async def ask(self, method: str, params: dict[str, Any]) -> Any:
         if self.revision.modern:
             raise ToolFailure("2026-07-28 has no requests from server to client")
-        return await self._peer.ask(method, _encoder.encode(params))
+        return await self._caller.ask(method, _encoder.encode(params))
 
     def announce(self, change: str, uri: str | None = None) -> None:
-        self._peer.hub.changes.announce(self._peer.surface, change, uri)
+        self._caller.hub.changes.announce(self._caller.surface, change, uri)
+
+    def detach(self) -> None:
+        self._caller.detach()

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import structlog
 
+from daemon.authority import Forbidden
 from daemon.tools import ArgumentsRefused, ToolFailure, ToolSpec
 from protocol.errors import ErrorObject, Fault, ProtocolError, error_object
 from protocol.mcp import CallToolResult, error_result
@@ -63,6 +64,7 @@ FAULTS: Final[tuple[tuple[type[Exception], Fault, int], ...]] = (
     (Overloaded, Fault.OVERLOADED, 429),
     (TextTooLong, Fault.INVALID_PARAMS, 413),
     (InvalidInput, Fault.INVALID_PARAMS, 400),
+    (Forbidden, Fault.INVALID_PARAMS, 403),
     (BankNotFound, Fault.DATABASE_ERROR, 404),
     (NotFound, Fault.DATABASE_ERROR, 404),
     (BankExists, Fault.DATABASE_ERROR, 409),
@@ -93,7 +95,7 @@ def refusal(spec: ToolSpec, failure: Exception, revision: Revision) -> CallToolR
     Wrong arguments are an error in the older revisions and a result in the newer (D14), whether
     the schema refused them or the engine did.
     """
-    if isinstance(failure, ToolFailure):
+    if isinstance(failure, (ToolFailure, Forbidden)):
         return error_result(str(failure))
     if isinstance(failure, (ArgumentsRefused, InvalidInput)):
         reason = str(failure)

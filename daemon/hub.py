@@ -14,6 +14,7 @@ from daemon.config import Settings
 from daemon.dispatcher import Dispatcher
 from daemon.health import Health, LimiterState, SessionCounts, memory_use
 from daemon.methods import METHODS
+from daemon.metrics import Meter
 from daemon.peer import Peer
 from daemon.ratelimit import Clock, Limiter
 from daemon.sessions import SessionKeeper
@@ -58,6 +59,10 @@ class Hub:
             clock=clock,
             verbose=settings.log_level == "debug",
         )
+        #: Filled in where somebody can ask for it (HTTP); see `Dispatcher.meter`.
+        self.meter = Meter()
+        self.methods = frozenset(METHODS)
+        self.clock = clock
         self.peers: set[Peer] = set()
         self.in_flight = 0
         self.leaving = anyio.Event()
@@ -90,6 +95,7 @@ class Hub:
     def begin(self) -> None:
         """A call started that somebody waits for."""
         self.in_flight += 1
+        self._changed()
 
     def finish(self) -> None:
         """A call ended, in whatever way."""
@@ -129,6 +135,10 @@ class Hub:
             ),
             degraded=degraded or UNSET,
         )
+
+    def gauges(self) -> list[tuple[str, str, float]]:
+        """What the engine adds to the metrics: (name, help, value)."""
+        return []
 
     async def status(self) -> dict[str, Any]:
         """What `recalld status` prints."""

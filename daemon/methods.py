@@ -11,6 +11,8 @@ import anyio.lowlevel
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from daemon.authority import Forbidden
+from daemon.caller import Caller
 from daemon.changes import Listener, honoured
 from daemon.context import CallContext
 from daemon.dispatcher import Method
@@ -19,7 +21,7 @@ from daemon.tools import Answer, ArgumentsRefused, BoundTool, ToolFailure
 from protocol import mcp
 from protocol.connection import Call
 from protocol.errors import Fault, ProtocolError
-from protocol.jsonrpc import notification
+from protocol.headers import check_arguments
 from protocol.lifecycle import decode_params
 from protocol.mcp import CallToolResult
 from protocol.revisions import LATEST_LEGACY, SUBSCRIPTION_ID, SUPPORTED, Revision
@@ -44,81 +46,84 @@ FLEETING: Final = CacheHint(ttl_ms=0)
 
 MAX_LISTENS: Final = 64
 #: What a tool raises when it understood; anything else is a crash.
-SAYS_NO: Final = (ToolFailure, ArgumentsRefused, StoreError)
+SAYS_NO: Final = (ToolFailure, ArgumentsRefused, Forbidden, StoreError)
 
 
-def _initialize(call: Call, peer: "Peer") -> bytes:
+def _initialize(call: Call, caller: Caller) -> bytes:
     revision = call.revision or LATEST_LEGACY
     return _encoder.encode(
         mcp.InitializeResult(
             protocol_version=revision.date,
-            capabilities=peer.surface.capabilities(revision),
-            server_info=peer.hub.shaper.server_info(revision),
-            instructions=peer.surface.instructions or UNSET,
+            capabilities=caller.surface.capabilities(revision),
+            server_info=caller.hub.shaper.server_info(revision),
+            instructions=caller.surface.instructions or UNSET,
         )
     )
 
 
-def _discover(call: Call, peer: "Peer") -> bytes:
+def _discover(call: Call, caller: Caller) -> bytes:
     revision = _revision(call)
     result = mcp.DiscoverResult(
         supported_versions=SUPPORTED,
-        capabilities=peer.surface.capabilities(revision),
-        instructions=peer.surface.instructions or UNSET,
+        capabilities=caller.surface.capabilities(revision),
+        instructions=caller.surface.instructions or UNSET,
     )
-    return peer.hub.shaper.result(result, revision, STEADY)
+    return caller.hub.shaper.result(result, revision, STEADY)
 
 
-def _ping(_call: Call, _peer: "Peer") -> bytes:
+def _ping(_call: Call, _caller: Caller) -> bytes:
     return b"{}"
 
 
-async def _health(call: Call, peer: "Peer") -> bytes:
-    return peer.hub.shaper.result(await peer.hub.health(peer.surface), call.revision)
+async def _health(call: Call, caller: Caller) -> bytes:
+    return caller.hub.shaper.result(await caller.hub.health(caller.surface), call.revision)
 
 
 # --- tools -----------------------------------------------------------------------------------
 
 
-def _list_tools(call: Call, peer: "Peer") -> bytes:
+def _list_tools(call: Call, caller: Caller) -> bytes:
     _one_page(call)
     revision = _revision(call)
-    return peer.hub.shaper.result(peer.surface.tools.listing(revision), revision, STEADY)
+    return caller.hub.shaper.result(caller.surface.tools.listing(revision), revision, STEADY)
 
 
-def _call(call: Call, peer: "Peer") -> bytes | Awaitable[bytes]:
+def _call(call: Call, caller: Caller) -> bytes | Awaitable[bytes]:
     params = decode_params(_call_tool, call.params)
-    tool = peer.surface.tools.find(params.name)
+    tool = caller.surface.tools.find(params.name)
     if tool is None:
         raise ProtocolError(Fault.TOOL_NOT_FOUND, params.name, tool=params.name)
+    call.tool = tool.spec.name
     if bytes(params.arguments)[:1] != b"{":
         raise ProtocolError(Fault.INVALID_PARAMS, "arguments: must be an object")
     _check_needs(tool, call)
-    context = CallContext(call, peer, params.input_responses, params.request_state)
+    if tool.mirrored and caller.headers is not None:
+        check_arguments(caller.headers, tool.mirrored, bytes(params.arguments))
+    context = CallContext(call, caller, params.input_responses, params.request_state)
     revision = _revision(call)
     try:
         given = tool.call(params.arguments, context)
     except SAYS_NO as failure:
-        return _tool_answer(refusal(tool.spec, failure, revision), revision, peer)
+        return _tool_answer(refusal(tool.spec, failure, revision), revision, caller)
     if isinstance(given, Awaitable):
-        return _call_later(tool, given, revision, peer)
-    return _tool_answer(given, revision, peer)
+        return _call_later(tool, given, revision, caller)
+    return _tool_answer(given, revision, caller)
 
 
 async def _call_later(
-    tool: BoundTool, given: Awaitable[Answer], revision: Revision, peer: "Peer"
+    tool: BoundTool, given: Awaitable[Answer], revision: Revision, caller: Caller
 ) -> bytes:
     try:
         answer = await given
     except SAYS_NO as failure:
         answer = refusal(tool.spec, failure, revision)
-    return _tool_answer(answer, revision, peer)
+    return _tool_answer(answer, revision, caller)
 
 
-def _tool_answer(answer: Answer, revision: Revision, peer: "Peer") -> bytes:
+def _tool_answer(answer: Answer, revision: Revision, caller: Caller) -> bytes:
     if isinstance(answer, CallToolResult):
-        return peer.hub.shaper.tool_result(answer, revision)
-    return peer.hub.shaper.result(answer, revision)
+        return caller.hub.shaper.tool_result(answer, revision)
+    return caller.hub.shaper.result(answer, revision)
 
 
 def _check_needs(tool: BoundTool, call: Call) -> None:
@@ -139,44 +144,44 @@ def _check_needs(tool: BoundTool, call: Call) -> None:
 
 
 def _listing(
-    name: str, entries: Callable[["Peer"], Sequence[Struct]]
-) -> Callable[[Call, "Peer"], bytes]:
-    def handle(call: Call, peer: "Peer") -> bytes:
+    name: str, entries: Callable[[Caller], Sequence[Struct]]
+) -> Callable[[Call, Caller], bytes]:
+    def handle(call: Call, caller: Caller) -> bytes:
         _one_page(call)
         revision = _revision(call)
-        body = _encoder.encode({name: shape_listing(entries(peer), revision)})
-        return peer.hub.shaper.result(body, revision, STEADY)
+        body = _encoder.encode({name: shape_listing(entries(caller), revision)})
+        return caller.hub.shaper.result(body, revision, STEADY)
 
     return handle
 
 
-async def _read_resource(call: Call, peer: "Peer") -> bytes:
+async def _read_resource(call: Call, caller: Caller) -> bytes:
     uri = decode_params(_uri, call.params).uri
-    assert peer.surface.resources is not None
-    found = await peer.surface.resources.read(uri)
+    assert caller.surface.resources is not None
+    found = await caller.surface.resources.read(uri)
     if found is None:
         raise ProtocolError(Fault.RESOURCE_NOT_FOUND, uri[:200], uri=uri)
-    return peer.hub.shaper.result(found, _revision(call), FLEETING)
+    return caller.hub.shaper.result(found, _revision(call), FLEETING)
 
 
-async def _subscribe(call: Call, peer: "Peer") -> bytes:
+async def _subscribe(call: Call, caller: Caller) -> bytes:
     uri = decode_params(_uri, call.params).uri
-    assert peer.surface.resources is not None
-    if await peer.surface.resources.read(uri) is None:
+    assert caller.surface.resources is not None
+    if await caller.surface.resources.read(uri) is None:
         raise ProtocolError(Fault.RESOURCE_NOT_FOUND, uri[:200], uri=uri)
-    peer.follower.uris.add(uri)
+    caller.follower.uris.add(uri)
     return b"{}"
 
 
-def _unsubscribe(call: Call, peer: "Peer") -> bytes:
-    peer.follower.uris.discard(decode_params(_uri, call.params).uri)
+def _unsubscribe(call: Call, caller: Caller) -> bytes:
+    caller.follower.uris.discard(decode_params(_uri, call.params).uri)
     return b"{}"
 
 
-def _get_prompt_messages(call: Call, peer: "Peer") -> bytes | Awaitable[bytes]:
+def _get_prompt_messages(call: Call, caller: Caller) -> bytes | Awaitable[bytes]:
     params = decode_params(_get_prompt, call.params)
-    assert peer.surface.prompts is not None
-    known = {prompt.name: prompt for prompt in peer.surface.prompts.list()}
+    assert caller.surface.prompts is not None
+    known = {prompt.name: prompt for prompt in caller.surface.prompts.list()}
     prompt = known.get(params.name)
     if prompt is None:
         raise ProtocolError(Fault.INVALID_PARAMS, f"name: no prompt named {params.name!r}")
@@ -185,58 +190,60 @@ def _get_prompt_messages(call: Call, peer: "Peer") -> bytes | Awaitable[bytes]:
             raise ProtocolError(
                 Fault.INVALID_PARAMS, f"arguments.{argument.name}: required field is missing"
             )
-    context = CallContext(call, peer, params.input_responses, params.request_state)
-    given = peer.surface.prompts.get(params.name, params.arguments, context)
+    context = CallContext(call, caller, params.input_responses, params.request_state)
+    given = caller.surface.prompts.get(params.name, params.arguments, context)
     if isinstance(given, Awaitable):
-        return _prompt_later(given, call, peer)
-    return _prompt_answer(given, call, peer)
+        return _prompt_later(given, call, caller)
+    return _prompt_answer(given, call, caller)
 
 
-async def _prompt_later(given: Awaitable[Any], call: Call, peer: "Peer") -> bytes:
-    return _prompt_answer(await given, call, peer)
+async def _prompt_later(given: Awaitable[Any], call: Call, caller: Caller) -> bytes:
+    return _prompt_answer(await given, call, caller)
 
 
-def _prompt_answer(given: Any, call: Call, peer: "Peer") -> bytes:
+def _prompt_answer(given: Any, call: Call, caller: Caller) -> bytes:
     if isinstance(given, mcp.GetPromptResult):
-        return peer.hub.shaper.prompt_result(given, _revision(call))
-    return peer.hub.shaper.result(given, _revision(call))
+        return caller.hub.shaper.prompt_result(given, _revision(call))
+    return caller.hub.shaper.result(given, _revision(call))
 
 
-def _complete_argument(call: Call, peer: "Peer") -> bytes:
+def _complete_argument(call: Call, caller: Caller) -> bytes:
     params = decode_params(_complete, call.params)
-    assert peer.surface.completions is not None
-    found = peer.surface.completions.complete(params)
+    assert caller.surface.completions is not None
+    found = caller.surface.completions.complete(params)
     if found is None:
         raise ProtocolError(Fault.INVALID_PARAMS, "ref: nothing to complete by that name")
-    return peer.hub.shaper.result(mcp.CompleteResult(completion=found), _revision(call))
+    return caller.hub.shaper.result(mcp.CompleteResult(completion=found), _revision(call))
 
 
-def _set_log_level(call: Call, peer: "Peer") -> bytes:
-    peer.log_level = decode_params(_set_level, call.params).level
+def _set_log_level(call: Call, caller: Caller) -> bytes:
+    caller.log_level = decode_params(_set_level, call.params).level
     return b"{}"
 
 
 # --- subscriptions ---------------------------------------------------------------------------
 
 
-async def _listen_for_changes(call: Call, peer: "Peer") -> bytes:
+async def _listen_for_changes(call: Call, caller: Caller) -> bytes:
     """Acknowledge, then hold the request open until it is cancelled or the daemon leaves."""
-    wants = honoured(decode_params(_listen, call.params).notifications, peer.surface)
-    if peer.listens >= MAX_LISTENS:
+    wants = honoured(decode_params(_listen, call.params).notifications, caller.surface)
+    if caller.listens >= MAX_LISTENS:
         raise ProtocolError(Fault.OVERLOADED, f"at most {MAX_LISTENS} subscriptions a connection")
-    listener = Listener(marker=call.id, wants=wants, send=peer.send)
-    peer.listens += 1
-    peer.hub.changes.listen(listener)
+
+    def send(frame: bytes) -> None:
+        caller.tell(call, frame)
+
+    listener = Listener(marker=call.id, wants=wants, send=send)
+    caller.listens += 1
+    caller.hub.changes.listen(listener)
     try:
         listener.tell("notifications/subscriptions/acknowledged", {"notifications": wants})
-        await peer.hub.leaving.wait()
+        await caller.hub.leaving.wait()
     finally:
-        peer.hub.changes.leave(listener)
-        peer.listens -= 1
-    # The daemon ends it (D32): cancelled for the pipe's sake, then the result the schema has.
-    ending = _encoder.encode({"requestId": Raw(call.id), "reason": "the server is leaving"})
-    peer.send(notification("notifications/cancelled", ending))
-    closing = {SUBSCRIPTION_ID: Raw(call.id), **peer.hub.shaper.stamp}
+        caller.hub.changes.leave(listener)
+        caller.listens -= 1
+    caller.end_listening(call)
+    closing = {SUBSCRIPTION_ID: Raw(call.id), **caller.hub.shaper.stamp}
     return b'{"resultType":"complete","_meta":' + _encoder.encode(closing) + b"}"
 
 
@@ -269,14 +276,14 @@ async def _attach(call: Call, peer: "Peer") -> bytes:
     )
 
 
-async def _status(_call: Call, peer: "Peer") -> bytes:
-    return _encoder.encode(await peer.hub.status())
+async def _status(_call: Call, caller: Caller) -> bytes:
+    return _encoder.encode(await caller.hub.status())
 
 
-async def _stop(_call: Call, peer: "Peer") -> bytes:
-    peer.hub.stop()
+async def _stop(_call: Call, caller: Caller) -> bytes:
+    caller.hub.stop()
     await anyio.lowlevel.checkpoint()
-    return _encoder.encode({"stopping": True, "pid": peer.hub.pid})
+    return _encoder.encode({"stopping": True, "pid": caller.hub.pid})
 
 
 # --- the table -------------------------------------------------------------------------------
@@ -292,15 +299,15 @@ METHODS: Final[dict[str, Method]] = {
     "tools/list": Method(_list_tools),
     "tools/call": Method(_call),
     "resources/list": Method(
-        _listing("resources", lambda peer: _of(peer.surface.resources).list())
+        _listing("resources", lambda caller: _of(caller.surface.resources).list())
     ),
     "resources/templates/list": Method(
-        _listing("resourceTemplates", lambda peer: _of(peer.surface.resources).templates())
+        _listing("resourceTemplates", lambda caller: _of(caller.surface.resources).templates())
     ),
     "resources/read": Method(_read_resource),
     "resources/subscribe": Method(_subscribe),
     "resources/unsubscribe": Method(_unsubscribe),
-    "prompts/list": Method(_listing("prompts", lambda peer: _of(peer.surface.prompts).list())),
+    "prompts/list": Method(_listing("prompts", lambda caller: _of(caller.surface.prompts).list())),
     "prompts/get": Method(_get_prompt_messages),
     "completion/complete": Method(_complete_argument),
     "logging/setLevel": Method(_set_log_level),

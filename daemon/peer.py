@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import anyio
 import msgspec
 import structlog
+from msgspec import Raw
 
+from daemon.authority import OWNER, Principal
 from daemon.changes import Follower
 from daemon.dispatcher import Outcome
 from daemon.failures import Overloaded, error_for
@@ -25,7 +27,9 @@ from daemon.tools import ToolFailure
 from protocol import jsonrpc
 from protocol.connection import Call, Cancelled, Connection, Event, Refused
 from protocol.errors import Fault, ProtocolError
+from protocol.headers import Headers
 from protocol.jsonrpc import Notification, Response
+from protocol.lifecycle import Handshake
 from store.validate import bank_name
 
 if TYPE_CHECKING:
@@ -62,6 +66,9 @@ class Peer:
     ) -> None:
         self.hub = hub
         self.transport = transport
+        #: Byte streams are opened by the owner's own processes only.
+        self.principal: Principal = OWNER
+        self.headers: Headers | None = None
         self.surface = hub.surface_for("")
         self._private = private
         self.connection = Connection(
@@ -217,6 +224,11 @@ class Peer:
         if frame and not self._is_closed:
             self._wire.write(frame)
 
+    def tell(self, call: Call, frame: bytes) -> None:
+        """Write what belongs to a call, unless that is answered or cancelled."""
+        if call.key in self.connection.inflight:
+            self.send(frame)
+
     async def room(self) -> None:
         """Wait until the reader has taken enough of what is waiting for it."""
         while not self._is_closed and self._wire.unsent() > self.hub.settings.output_bytes:
@@ -239,6 +251,14 @@ class Peer:
             raise ToolFailure(f"the client refused {method}")
         return msgspec.json.decode(asked.result)
 
+    def detach(self) -> None:
+        """A byte stream has nothing to let go of: answers find their way by id."""
+
+    def end_listening(self, call: Call) -> None:
+        """On a pipe the listener is told in so many words, before its result (D32)."""
+        ending = msgspec.json.encode({"requestId": Raw(call.id), "reason": "the server is leaving"})
+        self.send(jsonrpc.notification("notifications/cancelled", ending))
+
     def _answered(self, response: Response) -> None:
         asked = self._asked.get(response.key)
         if asked is not None:
@@ -246,6 +266,10 @@ class Peer:
             asked.done.set()
 
     # --- who it is ---------------------------------------------------------------------------
+
+    @property
+    def handshake(self) -> Handshake | None:
+        return self.connection.lifecycle.handshake
 
     def adopt(self, params: "AttachParams") -> None:
         """A bridge says for whom it speaks; once, and before anything else."""

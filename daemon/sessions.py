@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 
 from store.errors import StoreError
+from store.handles import Handle
 from store.sessions import Sessions
 
 log: Final = structlog.get_logger()
@@ -20,6 +21,7 @@ class SessionKeeper:
 
     def __init__(self, sessions: Sessions, *, idle_days: int, keep: int) -> None:
         self._sessions = sessions
+        self._handles = sessions.handles
         self._idle_seconds = idle_days * 86_400.0
         self._keep = keep
         self._seen: set[str] = set()
@@ -58,6 +60,27 @@ class SessionKeeper:
             await self._sessions.describe(
                 session, client_name=client_name, client_version=client_version
             )
+        except StoreError as failure:
+            self._note(failure)
+
+    async def keep(self, digest: bytes, session: str, state: str) -> None:
+        """Write down a handle and what was agreed with its client."""
+        try:
+            await self._handles.keep(digest, session, state)
+        except StoreError as failure:
+            self._note(failure)
+
+    async def find(self, digest: bytes) -> Handle | None:
+        """What a handle leads to; None when it leads nowhere, or the store cannot say."""
+        try:
+            return await self._handles.find(digest)
+        except StoreError as failure:
+            self._note(failure)
+            return None
+
+    async def drop(self, digest: bytes) -> None:
+        try:
+            await self._handles.drop(digest)
         except StoreError as failure:
             self._note(failure)
 

@@ -12,6 +12,8 @@ from typing import Any, Final, Protocol, cast
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from daemon.authority import Principal, authorise
+from protocol.headers import Mirrored, mirrored_in
 from protocol.lifecycle import ClientCapabilities, Implementation, explain
 from protocol.mcp import (
     CallToolResult,
@@ -52,6 +54,11 @@ class Context(Protocol):
     @property
     def transport(self) -> str: ...
     @property
+    def principal(self) -> Principal:
+        """Who is calling; what it may do has been checked for the bank the arguments name."""
+        ...
+
+    @property
     def bank(self) -> str:
         """The bank for tools that name none: what `--bank` said, else the daemon's default."""
         ...
@@ -83,6 +90,14 @@ class Context(Protocol):
     def announce(self, change: str, uri: str | None = None) -> None:
         """Tell whoever listens that a list or a resource changed."""
         ...
+
+    def detach(self) -> None:
+        """Let go of the connection, if the client can fetch the answer later (SSE polling)."""
+        ...
+
+
+#: Arguments that name a bank, in any dialect; what they name is authorised before a tool runs.
+BANK_ARGUMENTS: Final = ("bank_id", "memory_id", "bank")
 
 
 class NoArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -136,18 +151,27 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
 class BoundTool:
     """A tool ready to be called: its decoder is made once."""
 
-    __slots__ = ("_decoder", "spec")
+    __slots__ = ("_bank", "_decoder", "mirrored", "spec")
 
     def __init__(self, spec: ToolSpec) -> None:
         self.spec = spec
         self._decoder = msgspec.json.Decoder(spec.arguments)
+        fields = spec.arguments.__struct_fields__
+        self._bank = next((name for name in BANK_ARGUMENTS if name in fields), None)
+        #: Arguments that HTTP headers repeat.
+        self.mirrored: tuple[Mirrored, ...] = mirrored_in(spec.input_schema or {})
 
     def call(self, arguments: Raw, context: Context) -> Answer | Awaitable[Answer]:
-        """Decode, run; raises `ArgumentsRefused` before anything has happened."""
+        """Decode, authorise, run; `ArgumentsRefused` and `Forbidden` come before anything ran."""
         try:
             typed = self._decoder.decode(arguments)
         except (msgspec.MsgspecError, RecursionError, ValueError) as error:
             raise ArgumentsRefused(explain(error)) from None
+        principal = context.principal
+        if not principal.is_owner:
+            named: Any = getattr(typed, self._bank) if self._bank is not None else None
+            bank = named if isinstance(named, str) and named else context.bank
+            authorise(principal, bank, writes=not self.spec.read_only)
         given = self.spec.run(typed, context)
         if isinstance(given, Awaitable):
             return _later(cast("Awaitable[Returned]", given))
@@ -203,6 +227,10 @@ class Registry:
 
     def find(self, name: str) -> BoundTool | None:
         return self._tools.get(name) or self._aliases.get(name)
+
+    def specs(self) -> list[ToolSpec]:
+        """The tools in the order they are listed."""
+        return list(self._listed)
 
     def listing(self, revision: Revision) -> bytes:
         """The body of `tools/list`, encoded once a revision."""

@@ -20,7 +20,7 @@ from protocol.framing import DEFAULT_FRAME_LIMIT, LineFramer, Oversized
 from protocol.inflight import InFlight
 from protocol.jsonrpc import Invalid, Message, Notification, Request, Response
 from protocol.lifecycle import Lifecycle, Meta, Offered
-from protocol.revisions import Revision
+from protocol.revisions import LATEST_LEGACY, Revision
 
 MAX_BATCH: Final = 1024
 
@@ -38,7 +38,8 @@ class Batch:
 class Call(Struct, eq=False, gc=False):
     """A request that may be answered: raw params, the revision its answer is shaped for.
 
-    `revision` is None only for the methods that need no handshake, asked before one.
+    `revision` is None only for the methods that need no handshake, asked before one. `tool` is
+    filled in by the method that finds one, for those who count and log.
     """
 
     id: bytes
@@ -48,6 +49,7 @@ class Call(Struct, eq=False, gc=False):
     revision: Revision | None
     meta: Meta
     batch: Batch | None = None
+    tool: str = ""
 
 
 class Cancelled(Struct, frozen=True):
@@ -57,9 +59,13 @@ class Cancelled(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """Something that cannot be dispatched; `frame` is the finished answer."""
+    """Something that cannot be dispatched; `frame` is the finished answer.
+
+    `fault` is why; None for the finished answers of a batch.
+    """
 
     frame: bytes
+    fault: Fault | None = None
 
 
 Event = Call | Cancelled | Notification | Response | Refused
@@ -73,33 +79,45 @@ _cancelled_params: Final = msgspec.json.Decoder(_CancelledParams)
 
 
 class Connection:
-    """The protocol state of one peer on a byte stream."""
+    """The protocol state of one peer: on a byte stream, or over messages that come whole (HTTP).
 
-    def __init__(self, offered: Offered, *, frame_limit: int = DEFAULT_FRAME_LIMIT) -> None:
+    `null_ids` says whether an error whose request id cannot be read may have a null id: on a pipe
+    that depends on the revision, over HTTP such an error never has an id (D18).
+    """
+
+    def __init__(
+        self,
+        offered: Offered,
+        *,
+        frame_limit: int = DEFAULT_FRAME_LIMIT,
+        null_ids: bool = True,
+    ) -> None:
         self.lifecycle = Lifecycle(offered)
         self.inflight: InFlight[Call] = InFlight()
         self._framer = LineFramer(frame_limit)
+        self._null_ids = null_ids
 
     # --- bytes to events ---------------------------------------------------------------------
 
     def receive(self, chunk: bytes) -> Iterator[Event]:
         """The events in a chunk, in order; take them one at a time."""
         for frame in self._framer.feed(chunk):
-            yield from self._frame(frame)
+            yield from self.frame(frame)
 
     def end(self) -> Iterator[Event]:
         """The peer will send no more: what its last, unterminated line says."""
         for frame in self._framer.end():
-            yield from self._frame(frame)
+            yield from self.frame(frame)
 
-    def _frame(self, frame: bytes | Oversized) -> Iterator[Event]:
+    def frame(self, frame: bytes | Oversized) -> Iterator[Event]:
+        """The events of one whole frame."""
         if isinstance(frame, Oversized):
             details = f"frame is {frame.size} bytes, limit is {frame.limit}"
-            yield self._refused(b"", error_object(Fault.INVALID_REQUEST, details))
+            yield self._invalid(details)
         elif jsonrpc.is_array(frame):
             yield from self._array(frame)
         else:
-            event = self._message(jsonrpc.decode(frame), None)
+            event = self.message(jsonrpc.decode(frame))
             if event is not None:
                 yield event
 
@@ -107,26 +125,25 @@ class Connection:
         revision = self.lifecycle.revision
         messages = jsonrpc.decode_batch(frame)
         if isinstance(messages, Invalid):
-            yield self._refused(messages.id, messages.error)
+            yield self._refused(messages.id, messages.error, messages.fault)
             return
         if revision is None or not revision.batching:
-            details = "batches exist in revision 2025-03-26 only"
-            yield self._refused(b"", error_object(Fault.INVALID_REQUEST, details))
+            yield self._invalid("batches exist in revision 2025-03-26 only")
             return
         if len(messages) > MAX_BATCH:
-            details = f"a batch holds at most {MAX_BATCH} messages"
-            yield self._refused(b"", error_object(Fault.INVALID_REQUEST, details))
+            yield self._invalid(f"a batch holds at most {MAX_BATCH} messages")
             return
         batch = Batch()
         for message in messages:
-            event = self._message(message, batch)
+            event = self.message(message, batch)
             if event is not None:
                 yield event
         frame_out = self._settle(batch, b"")
         if frame_out:
             yield Refused(frame_out)
 
-    def _message(self, message: Message, batch: Batch | None) -> Event | None:
+    def message(self, message: Message, batch: Batch | None = None) -> Event | None:
+        """What one decoded message means here; None when it means nothing any more."""
         match message:
             case Request():
                 return self._request(message, batch)
@@ -135,7 +152,7 @@ class Connection:
             case Response():
                 return message
             case Invalid():
-                return self._refused_in(batch, message.id, message.error)
+                return self._refused_in(batch, message.id, message.error, message.fault)
 
     def _request(self, request: Request, batch: Batch | None) -> Event | None:
         if request.key in self.inflight:
@@ -145,19 +162,19 @@ class Connection:
                 "id is already in flight",
                 duplicateId=Raw(request.id),
             )
-            return self._refused_in(batch, b"", error)
+            return self._refused_in(batch, b"", error, Fault.INVALID_REQUEST)
         if batch is not None and request.method == "initialize":
             error = error_object(Fault.INVALID_REQUEST, "initialize cannot be part of a batch")
-            return self._refused_in(batch, request.id, error)
+            return self._refused_in(batch, request.id, error, Fault.INVALID_REQUEST)
         try:
             admitted = self.lifecycle.admit(request)
         except ProtocolError as refusal:
             revision = self.lifecycle.revision
             error = error_object(refusal.fault, refusal.details, revision, **refusal.data)
-            return self._refused_in(batch, request.id, error)
+            return self._refused_in(batch, request.id, error, refusal.fault)
         if batch is not None and admitted.revision is not None and admitted.revision.modern:
             error = error_object(Fault.INVALID_REQUEST, "2026-07-28 has no batches")
-            return self._refused_in(batch, request.id, error)
+            return self._refused_in(batch, request.id, error, Fault.INVALID_REQUEST)
         call = Call(
             request.id,
             request.key,
@@ -211,12 +228,19 @@ class Connection:
             return b""
         return self._settle(call.batch, b"")
 
-    def _refused(self, raw_id: bytes, error: ErrorObject) -> Refused:
-        return Refused(jsonrpc.failure(raw_id, error, self.lifecycle.revision))
+    def _invalid(self, details: str) -> Refused:
+        error = error_object(Fault.INVALID_REQUEST, details)
+        return self._refused(b"", error, Fault.INVALID_REQUEST)
 
-    def _refused_in(self, batch: Batch | None, raw_id: bytes, error: ErrorObject) -> Refused | None:
+    def _refused(self, raw_id: bytes, error: ErrorObject, fault: Fault) -> Refused:
+        revision = self.lifecycle.revision if self._null_ids else LATEST_LEGACY
+        return Refused(jsonrpc.failure(raw_id, error, revision), fault)
+
+    def _refused_in(
+        self, batch: Batch | None, raw_id: bytes, error: ErrorObject, fault: Fault
+    ) -> Refused | None:
         """Refuse one message; inside a batch the refusal is one of its answers."""
-        refused = self._refused(raw_id, error)
+        refused = self._refused(raw_id, error, fault)
         if batch is None:
             return refused
         batch.answers.append(refused.frame[:-1])

@@ -71,6 +71,7 @@ class Invalid(Struct, frozen=True):
 
     id: bytes
     error: ErrorObject
+    fault: Fault
 
 
 Message = Request | Notification | Response | Invalid
@@ -136,6 +137,17 @@ def decode_fit(frame: bytes) -> Message:
             return _invalid(b"", "id must be a string or an integer")
         return Request(raw_id, key, message.method, params)
     return _response_or_invalid(message, raw_id)
+
+
+def unfit(body: bytes) -> str:
+    """Why a JSON body that is no message (REST) is refused before decoding it; empty if it is fit.
+
+    The same rules as for messages: strict UTF-8, bounded depth and bulk, no U+0000.
+    """
+    if b"\\u0000" in body and _NUL_ESCAPE.search(body):
+        return "U+0000 is not accepted in text"
+    trouble = _unfit(body)
+    return trouble.error.message if isinstance(trouble, Invalid) else ""
 
 
 def identity(raw_id: bytes) -> bytes:
@@ -298,7 +310,7 @@ def _refuse_text(frame: bytes, details: str) -> Notification | Invalid:
             raw_id = b""  # the text we refuse is in the id itself
     if not identity(raw_id):
         return _invalid(b"", details)
-    return Invalid(raw_id, error_object(Fault.INVALID_PARAMS, details))
+    return _refusal(raw_id, Fault.INVALID_PARAMS, details)
 
 
 def _is_same(raw_id: bytes, value: object) -> bool:
@@ -308,14 +320,18 @@ def _is_same(raw_id: bytes, value: object) -> bool:
 def _bad_params(raw_id: bytes, details: str) -> Invalid:
     if not identity(raw_id):
         return _invalid(b"", "id must be a string or an integer")
-    return Invalid(raw_id, error_object(Fault.INVALID_PARAMS, details))
+    return _refusal(raw_id, Fault.INVALID_PARAMS, details)
 
 
 def _invalid(raw_id: bytes, details: str) -> Invalid:
     if raw_id and not identity(raw_id):
         raw_id = b""
-    return Invalid(raw_id, error_object(Fault.INVALID_REQUEST, details))
+    return _refusal(raw_id, Fault.INVALID_REQUEST, details)
 
 
 def _unparsed(details: str) -> Invalid:
-    return Invalid(b"", error_object(Fault.PARSE_ERROR, details))
+    return _refusal(b"", Fault.PARSE_ERROR, details)
+
+
+def _refusal(raw_id: bytes, fault: Fault, details: str) -> Invalid:
+    return Invalid(raw_id, error_object(fault, details), fault)

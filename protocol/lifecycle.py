@@ -12,6 +12,7 @@ this connection. So one pipe may carry both, and a probe that gave up leaves not
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -134,10 +135,15 @@ _TWO_WAYS: Final = (
 
 
 class Lifecycle:
-    """The legacy state of one connection, and the gate every request passes."""
+    """The legacy state of one connection, and the gate every request passes.
+
+    `mirror` compares a modern request and its version with the HTTP headers that repeat them, and
+    raises `ProtocolError` when they differ; None where there are no headers.
+    """
 
     def __init__(self, offered: Offered) -> None:
         self.offered = offered
+        self.mirror: Callable[[Request, str | None], None] | None = None
         self.handshake: Handshake | None = None
         self.initialized = False
 
@@ -191,9 +197,12 @@ class Lifecycle:
             raise ProtocolError(
                 Fault.INVALID_PARAMS, f"_meta.{CLIENT_CAPABILITIES}: required field is missing"
             )
-        if bytes(raw.protocol_version)[:1] != b'"':
+        is_text = bytes(raw.protocol_version)[:1] == b'"'
+        version = _text.decode(raw.protocol_version) if is_text else None
+        if self.mirror is not None:
+            self.mirror(request, version)
+        if version is None:
             raise ProtocolError(Fault.INVALID_PARAMS, f"_meta.{PROTOCOL_VERSION}: must be a string")
-        version = _text.decode(raw.protocol_version)
         if version != MODERN.date:
             raise ProtocolError(
                 Fault.UNSUPPORTED_VERSION, version, supported=SUPPORTED, requested=version
@@ -201,6 +210,18 @@ class Lifecycle:
         if request.method not in self.offered.modern:
             raise ProtocolError(Fault.METHOD_NOT_FOUND, request.method)
         return Admitted(MODERN, _read_meta(raw))
+
+
+def speaks_modern(request: Request) -> bool:
+    """Whether a request says its revision itself (D1); the rule `Lifecycle.admit` goes by."""
+    params = request.params
+    if b'"_meta"' not in params and b"\\" not in params:
+        return False
+    found = _with_meta.decode(params)
+    raw_meta = bytes(found.meta)
+    if raw_meta[:1] != b"{" or not bytes(_raw_meta.decode(raw_meta).protocol_version):
+        return False
+    return not (request.method == "initialize" and bytes(found.protocol_version))
 
 
 def decode_params(decoder: msgspec.json.Decoder[T], params: bytes) -> T:

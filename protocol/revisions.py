@@ -43,6 +43,8 @@ class Revision(Struct, frozen=True, kw_only=True, eq=False):
     argument_errors_are_results: bool = False
     elicitation: bool = False
     icons: bool = False
+    # HTTP: whether a stream begins with an empty event that carries an id (D27).
+    priming: bool = False
 
     @property
     def modern(self) -> bool:
@@ -98,6 +100,7 @@ R2025_11_25: Final = Revision(
     argument_errors_are_results=True,
     elicitation=True,
     icons=True,
+    priming=True,
 )
 R2026_07_28: Final = Revision(
     date="2026-07-28",

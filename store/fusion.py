@@ -57,6 +57,8 @@ _STANDOUT_MOST: Final = 0.4
 _LEAD_MOST: Final = 0.3
 _STANDOUT_RANK: Final = 4  # the fifth
 
+_DIGITS: Final = 6  # equal texts must tie, whatever the order in which their vectors were summed
+
 # (cosine or cover, score) between which the readings are straight lines.
 _CLOSENESS: Final = ((0.15, 0.0), (0.35, 0.28), (0.75, 0.7), (1.0, 1.0))
 _COVER: Final = ((0.0, 0.0), (0.5, 0.45), (1.0, 0.72), (1.4, 0.85))
@@ -138,7 +140,8 @@ def _by_one(
     limit: int,
 ) -> list[Ranked]:
     ordered = sorted(
-        ((c, value) for c, value in valued if c.may_answer), key=lambda it: (-it[1], -it[0].id)
+        ((c, round(value, _DIGITS)) for c, value in valued if c.may_answer),
+        key=lambda it: (-it[1], -it[0].id),
     )[:limit]
     return _never_rising(
         [
@@ -171,8 +174,7 @@ def _hybrid(
     boosts: dict[int, float] = {}
     for c in candidates:
         boosts[c.id] = PHRASE * c.is_phrase - ASKING * c.is_asking + _recency(c)
-        # Rounded, so that ties are ties whatever the order of the sums.
-        values[c.id] = round(base[c.id] + context[c.id] + boosts[c.id], 9)
+        values[c.id] = round(base[c.id] + context[c.id] + boosts[c.id], _DIGITS)
     ordered = sorted((c for c in candidates if c.may_answer), key=lambda c: (-values[c.id], -c.id))
     fifth = values[ordered[_STANDOUT_RANK].id] if len(ordered) > _STANDOUT_RANK else 0.0
     leading = nlargest(2, (c.words for c in candidates))
@@ -209,10 +211,15 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
     for c in candidates:
         if c.group is not None:
             groups.setdefault(c.group, []).append(excess[c.id])
-    best = {
-        group: sum(sorted(values, reverse=True)[:GROUP_BEST]) / GROUP_BEST
-        for group, values in groups.items()
-    }
+    best = {group: nlargest(GROUP_BEST + 1, values) for group, values in groups.items()}
+
+    def company(c: Candidate) -> float:
+        """The mean of its group's three best, itself left out."""
+        others = best.get(c.group, [])
+        own = excess[c.id]
+        among = own in others[:GROUP_BEST]
+        total = sum(others) - own if among else sum(others[:GROUP_BEST])
+        return total / GROUP_BEST
 
     def gain(id: int | None) -> float:
         return excess.get(id, 0.0) if id is not None else 0.0
@@ -221,7 +228,7 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
         c.id: BEFORE * gain(c.before)
         + AFTER * gain(c.after)
         + TWO_BEFORE * gain(c.two_before)
-        + GROUP * best.get(c.group, 0.0)
+        + (GROUP * company(c) if c.group is not None else 0.0)
         for c in candidates
     }
 

@@ -84,7 +84,7 @@ class HybridRanking:
 
     async def written(self, bank: OpenBank) -> None:
         tended = self._of(bank)
-        tended.index.may_be_pending = True
+        tended.index.note_written()
         if self._is_awake:
             self._wake(bank)
 
@@ -128,7 +128,7 @@ class HybridRanking:
                 degraded.add("model-missing")
                 return None
             missing = await index.count_pending(AT_ONCE + 1)
-            if 0 < missing <= AT_ONCE and not self._of(bank).is_busy:
+            if 0 < missing <= AT_ONCE:
                 await index.embed_pending()
                 index.progress = None
             elif missing:
@@ -173,10 +173,6 @@ class _Tended:
         self._scope: anyio.CancelScope | None = None
         self._again = False
         self._done = anyio.Event()
-
-    @property
-    def is_busy(self) -> bool:
-        return self._scope is not None
 
     def wake(self) -> None:
         """Tend the index soon; once more when it is being tended."""

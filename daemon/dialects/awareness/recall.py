@@ -158,7 +158,7 @@ class Recall:
     async def _question(self, arguments: RecallArguments, context: Context) -> Question:
         text = arguments.semantic_query.strip()
         if not text:
-            raise Refused("semantic_query is required.")
+            raise Refused("semantic_query: must not be empty")
         mode = chosen("recall_mode", arguments.recall_mode, RECALL_MODES)
         scope = chosen("scope", arguments.scope, SCOPES)
         limit = at_least("limit", arguments.limit, 1, MOST)
