@@ -92,18 +92,27 @@ def _matrix(report: Report, judged: Judged) -> list[str]:
             continue
         cells = []
         for revision, facts in report.facts.items():
-            tally = Counter(_status(t, judged) for t in mine if t.revision == revision)
+            here = [trial for trial in mine if trial.revision == revision]
+            tally = Counter(_status(trial, judged) for trial in here)
+            must = any(
+                _status(t, judged) == "failed" and requirements()[t.case].level == "MUST"
+                for t in here
+            )
             total = tally["passed"] + tally["failed"] + tally["known"]
             if not facts.speaks:
                 cells.append(_mark("na", "not spoken"))
             elif not total:
                 cells.append(_mark("na", "–"))
             else:
-                tone = "bad" if tally["failed"] else "known" if tally["known"] else "ok"
+                tone = "bad" if must else "ok" if tally["passed"] == total else "known"
                 cells.append(_mark(tone, f"{tally['passed']}/{total}"))
         row = "".join(f'<td class="cell">{cell}</td>' for cell in cells)
         lines.append(f'<tr><td><span class="key">{group}</span>{escape(title)}</td>{row}</tr>')
     lines.append("</table></div>")
+    lines.append(
+        '<p class="sub note">passed of tried; red where a MUST failed, amber where only a SHOULD, '
+        "a rule of ours or a known failure did</p>"
+    )
     unspoken = [f for f in report.facts.values() if not f.speaks]
     lines += [
         f'<p class="sub">{f.revision} is not spoken: {_text(f.reason, 240)}</p>' for f in unspoken
