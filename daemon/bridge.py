@@ -280,12 +280,8 @@ class Bridge:
             if whole < len(head):
                 self._to_daemon.appendleft(head[whole:])
             self._head_sent = 0
-        kept = Pending()
-        for lines in self._to_daemon:
-            for line in lines.split(b"\n"):
-                if line:
-                    kept.sent(line)
-        return frozenset(kept.waiting)
+        lines = (line for chunk in self._to_daemon for line in chunk.split(b"\n") if line)
+        return self._pending.asked_by(lines)
 
     def _fail(self, reason: str, *, spare: frozenset[str]) -> None:
         for waiting in list(self._pending.waiting.values()):

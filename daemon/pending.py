@@ -7,6 +7,7 @@ the bridge instead, which says whether asking again is safe. Standard library on
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, NoReturn, cast
 
 from daemon.version import VERSION
@@ -73,6 +74,14 @@ class Pending:
         self._opening: dict[str, Any] | None = None  # an initialize that has no answer yet
         self.initialized: bytes | None = None
 
+    def asked_by(self, lines: Iterable[bytes]) -> frozenset[str]:
+        """The ids that these lines would wait for, sent by the same client."""
+        alike = Pending()
+        alike.initialize, alike._opening = self.initialize, self._opening
+        for line in lines:
+            alike.sent(line)
+        return frozenset(alike.waiting)
+
     def sent(self, line: bytes) -> None:
         """The client sent this line."""
         try:
@@ -95,8 +104,7 @@ class Pending:
         found = _ANSWER.match(line)
         if found is not None:
             raw = found[1]
-            key = raw.decode() if b"\\" not in raw else _canonical(json.loads(raw))
-            waiting = self.waiting.pop(key, None)
+            waiting = self.waiting.pop(_answered_key(raw), None)
             if waiting is not None and waiting.method == "initialize":
                 self._settle_opening(line.startswith(b'"result"', found.end()))
         elif line[:1] == b"[":
@@ -186,8 +194,20 @@ def _canonical(request_id: Any) -> str:
     if type(request_id) is int:
         return str(request_id)
     if type(request_id) is Fraction:
-        return request_id.partition(".")[0]
+        return _whole(request_id)
     return json.dumps(request_id, ensure_ascii=False)
+
+
+def _answered_key(raw: bytes) -> str:
+    """The same spelling for an id as the daemon echoes it: 1.0 is 1, -0 is 0, escapes are read."""
+    if raw[:1] == b'"':
+        return raw.decode() if b"\\" not in raw else _canonical(json.loads(raw))
+    return _whole(raw.decode())
+
+
+def _whole(number: str) -> str:
+    whole = number.partition(".")[0]
+    return "0" if whole == "-0" else whole
 
 
 def _is_id(value: Any) -> bool:

@@ -50,7 +50,7 @@ def _git_directory(place: Path) -> Path | None:
         text = _read(entry)
         if text.startswith("gitdir:"):
             named = (place / text.removeprefix("gitdir:").strip()).resolve()
-            return named if named.is_dir() else None
+            return named if (named / "HEAD").is_file() else None
     return place if _is_repository(place) else None
 
 

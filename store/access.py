@@ -3,8 +3,10 @@
 The verbs of the engine stand on this; nothing else opens a bank or touches its database.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeVar
+
+import anyio
 
 from store import stats
 from store.banks import Banks, OpenBank
@@ -90,6 +92,14 @@ def in_changes(work: Callable[[Changes], T]) -> Callable[[Connection], T]:
             return work(changes)
 
     return run
+
+
+async def shielded(work: Awaitable[T]) -> T:
+    """Do it to its end, cancelled or not; for what must not be left half done."""
+    results: list[T] = []
+    with anyio.CancelScope(shield=True):
+        results.append(await work)
+    return results[0]
 
 
 def check_page(limit: int, offset: int) -> None:

@@ -6,12 +6,11 @@ becomes a backup itself.
 """
 
 import shutil
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from store.database import APPLICATION_ID, Connection, copy_database, opened_copy
+from store.database import APPLICATION_ID, BROKEN, Connection, copy_database, opened_copy
 from store.errors import NotFound, StorageDamaged
 from store.files import create_private, make_private_directory, sync_directory, sync_file
 from store.items import SELECT, is_sound
@@ -55,7 +54,7 @@ def verify(file: Path) -> int:
                 if not is_sound(row):
                     raise StorageDamaged("the backup holds a damaged row")
                 rows += 1
-    except sqlite3.Error as error:
+    except BROKEN as error:
         raise StorageDamaged("the backup is damaged") from error
     return rows
 

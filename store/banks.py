@@ -287,7 +287,7 @@ class Banks:
             await self._make_room()
             directory = self.directory(bank)
             try:
-                await anyio.to_thread.run_sync(_make_bank_directory, directory)
+                await anyio.to_thread.run_sync(make_private_directory, directory)
             except OSError as error:
                 raise file_error(error) from error
             path = directory / DATABASE
@@ -394,9 +394,3 @@ def claim(connection: Connection, id: str) -> None:
     (owner,) = connection.execute("SELECT bank FROM state").fetchone()
     if owner != id:
         raise StorageForeign("the database in this bank's place belongs to another bank")
-
-
-def _make_bank_directory(directory: Path) -> None:
-    if not directory.exists():
-        make_private_directory(directory)
-        sync_directory(directory.parent)

@@ -11,7 +11,7 @@ from typing import Final
 import anyio
 
 from store import backup, erase, integrity, memories, portability, stats
-from store.access import LONG_READ_SECONDS, Access, check_page, in_changes
+from store.access import LONG_READ_SECONDS, Access, check_page, in_changes, shielded
 from store.banks import DATABASE, SNAPSHOT, OpenBank, claim
 from store.database import Connection, file_error
 from store.engine import Progress
@@ -173,23 +173,27 @@ class Care(Access):
         async with self._banks.use(bank) as opened:
             await self._banks.note_erasing(opened.bank)
             count = await opened.database.write(in_changes(work))
-            await self._void_caches(opened)
-            opened.degraded.add("erase-incomplete")
-
-            def finish(connection: Connection) -> int:
-                with opened.files:
-                    return erase.finish(
-                        connection,
-                        opened.directory,
-                        self._banks.backups(opened.bank),
-                        self._now(),
-                        wait_seconds=self.erase_wait_seconds,
-                    )
-
-            copies = await opened.database.maintain(finish)
-            opened.degraded.discard("erase-incomplete")
-            await self._banks.note_erased(opened.bank)
+            copies = await shielded(self._finish_erase(opened))  # begun, it is gone through with
             return Erased(items=count, copies_removed=copies)
+
+    async def _finish_erase(self, opened: OpenBank) -> int:
+        await self._void_caches(opened)
+        opened.degraded.add("erase-incomplete")
+
+        def finish(connection: Connection) -> int:
+            with opened.files:
+                return erase.finish(
+                    connection,
+                    opened.directory,
+                    self._banks.backups(opened.bank),
+                    self._now(),
+                    wait_seconds=self.erase_wait_seconds,
+                )
+
+        copies = await opened.database.maintain(finish)
+        opened.degraded.discard("erase-incomplete")
+        await self._banks.note_erased(opened.bank)
+        return copies
 
     async def _void_caches(self, opened: OpenBank) -> None:
         """Nothing made from the bank as it was may be used, or written, from now on.

@@ -54,6 +54,7 @@ GROUP_LIMIT: Final = 256
 READERS: Final = 2
 READ_SECONDS: Final = 5.0
 BUSY_MILLISECONDS: Final = 5_000
+NO_SPACE_BYTES: Final = 65_536  # with less than this a disk is full: the log's index needs 32 KiB
 APPLICATION_ID: Final = 0x7265636C  # "recl", in the file's header: this database is ours
 
 _MAGIC: Final = b"SQLite format 3\x00"
@@ -72,14 +73,17 @@ _FAILURES: Final[dict[int, tuple[type[StorageError], str]]] = {
     sqlite3.SQLITE_CORRUPT: (StorageDamaged, "the database file is damaged"),
     sqlite3.SQLITE_NOTADB: (StorageDamaged, "the database file is damaged"),
 }
+# What the sqlite3 module raises when a file is damaged: it decodes texts, and its own messages
+# (which quote a rotten schema), as strict UTF-8.
+BROKEN: Final = (sqlite3.Error, UnicodeDecodeError)
 # After these the connection's view of the file cannot be trusted: close it and look again.
-_SUSPECT: Final = (StorageFailed, StorageDamaged, StorageReadOnly)
+_SUSPECT: Final = (StorageFailed, StorageDamaged, StorageReadOnly, StorageFull)
 
 
-def storage_error(error: sqlite3.Error) -> StorageError:
+def storage_error(error: sqlite3.Error | UnicodeDecodeError) -> StorageError:
     """Our word for what SQLite reported."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    if "decode to UTF-8" in str(error):  # Python's own words, without a code: the text is rotten
+    if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error):
         code = sqlite3.SQLITE_CORRUPT
     known = _FAILURES.get(code & 0xFF)
     if known is None:
@@ -219,13 +223,13 @@ class Database:
                 connection.execute("COMMIT")
             except Exception as error:
                 _roll_back(connection)
-                if isinstance(error, sqlite3.Error) and isinstance(storage_error(error), _SUSPECT):
+                if isinstance(error, BROKEN) and isinstance(storage_error(error), _SUSPECT):
                     raise
                 if len(group) == 1:
                     raise
                 self._commit_each(connection, group)
-        except sqlite3.Error as error:
-            failure = storage_error(error)
+        except BROKEN as error:
+            failure = self._failure(error)
             if isinstance(failure, _SUSPECT):
                 self._drop_writer()
             raise failure from error
@@ -241,7 +245,7 @@ class Database:
                     if not connection.in_transaction:
                         raise  # SQLite itself gave up the whole transaction
                     connection.execute("ROLLBACK TO job")
-                    job.error = storage_error(error) if isinstance(error, sqlite3.Error) else error
+                    job.error = storage_error(error) if isinstance(error, BROKEN) else error
                 connection.execute("RELEASE job")
             connection.execute("COMMIT")
         except BaseException:
@@ -251,8 +255,8 @@ class Database:
     def _run_alone(self, work: Work[T]) -> T:
         try:
             return work(self._writable())
-        except sqlite3.Error as error:
-            failure = storage_error(error)
+        except BROKEN as error:
+            failure = self._failure(error)
             if isinstance(failure, _SUSPECT):
                 self._drop_writer()
             raise failure from error
@@ -272,8 +276,8 @@ class Database:
         again = self._inode is not None
         try:
             connection = _open_writer(self.path)
-        except sqlite3.Error as error:
-            raise storage_error(error) from error
+        except BROKEN as error:
+            raise self._failure(error) from error
         except OSError as error:
             raise file_error(error) from error
         self._writer = connection
@@ -283,12 +287,19 @@ class Database:
                 raise StorageDamaged("the database file is damaged")
             if prepare is not None:
                 prepare(connection)
-        except sqlite3.Error as error:
+        except BROKEN as error:
             self._drop_writer()
-            raise storage_error(error) from error
+            raise self._failure(error) from error
         except BaseException:
             self._drop_writer()
             raise
+
+    def _failure(self, error: sqlite3.Error | UnicodeDecodeError) -> StorageError:
+        """Our word for an error; SQLite calls some of those on a full disk input/output errors."""
+        failure = storage_error(error)
+        if isinstance(failure, StorageFailed) and _is_full(self.path.parent):
+            return StorageFull("no space left on the disk")
+        return failure
 
     def _drop_writer(self) -> None:
         connection, self._writer = self._writer, None
@@ -336,7 +347,7 @@ class _Reader:
                 return work(self._connection)
             finally:
                 _roll_back(self._connection)
-        except sqlite3.Error as error:
+        except BROKEN as error:
             failure = storage_error(error)
             if isinstance(failure, _SUSPECT):
                 self._drop()
@@ -462,6 +473,14 @@ def _close(connection: Connection) -> None:
         connection.close()
     except sqlite3.Error:
         return  # closing folds the log in; when that fails the log stays and is read next time
+
+
+def _is_full(directory: Path) -> bool:
+    try:
+        status = os.statvfs(directory)
+    except OSError:
+        return False
+    return status.f_bavail * status.f_frsize < NO_SPACE_BYTES
 
 
 def _inode(path: Path) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec.structs import replace
 
 from store import documents, memories
 from store.access import PAGE_LIMIT, Ranking, check_page
@@ -42,7 +43,7 @@ from store.model import (
 from store.notes import Notes
 from store.ranking import HybridRanking
 from store.sessions import Sessions
-from store.validate import check_labels, check_range, check_text, encode_json
+from store.validate import check_labels, check_range, check_text, encode_json, plain_query
 
 UNDO_SECONDS: Final = 24 * 3600
 PUT_MANY_LIMIT: Final = 10_000
@@ -111,6 +112,11 @@ class EmbeddedEngine(Notes, Care):
 
     async def search(self, query: Query) -> Found:
         check_range("limit", query.limit, 1, PAGE_LIMIT)
+        query = replace(
+            query,
+            text=plain_query(query.text),
+            keywords=None if query.keywords is None else plain_query(query.keywords),
+        )
         async with self._banks.use(query.bank) as opened:
             return await self._ranking.search(opened, query)
 
@@ -302,19 +308,24 @@ async def open_engine(
     """
     own = catalogue is None
     catalogue = catalogue or await Catalogue.open(directory, now=now)
+    failure: Exception | None = None
     try:
         async with anyio.create_task_group() as background:
             banks = Banks(catalogue, open_limit=open_limit)
-            await banks.load()
             ranked = ranking(background)
-            engine = EmbeddedEngine(catalogue, banks, ranked, undo_seconds=undo_seconds)
             banks.before_closing = ranked.leave
+            engine = EmbeddedEngine(catalogue, banks, ranked, undo_seconds=undo_seconds)
             try:
+                await banks.load()
                 await banks.finish_erasing()
                 yield engine
+            except Exception as error:  # noqa: BLE001  (raised again, outside the task group)
+                failure = error
             finally:
                 await engine.close()
                 background.cancel_scope.cancel()
     finally:
         if own:
             await catalogue.close()
+    if failure is not None:
+        raise failure  # as it was: a group around it would hide it from `except StoreError`

@@ -52,8 +52,9 @@ class EndpointEmbedder:
         rows: list[list[float]] = []
         for start in range(0, len(texts), self._settings.batch):
             rows += self._ask(texts[start : start + self._settings.batch])
-        vectors = np.array(rows, dtype=np.float32).reshape(len(texts), self.identity.dims)
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at right below
+            vectors = np.array(rows, dtype=np.float32).reshape(len(texts), self.identity.dims)
+            norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not (np.isfinite(norms).all() and norms.all()):
             raise EmbedderFailed("the embedding endpoint gave a vector without a direction")
         vectors /= norms

@@ -15,13 +15,12 @@ opening the bank does 2 to 5 again: each may be done twice. What is beyond us: c
 a disk or another program made, and memory.
 """
 
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from store.database import Connection, checkpoint, opened_copy
+from store.database import BROKEN, Connection, checkpoint, opened_copy
 from store.errors import EraseIncomplete, NotFound
 from store.files import sync_directory
 from store.memories import Changes, delete_rows
@@ -133,5 +132,5 @@ def _may_hold(file: Path, erased: Sequence[str]) -> bool:
                 for id in erased
                 for table in ("items", "documents")
             )
-    except sqlite3.Error:
+    except BROKEN:
         return True

@@ -12,10 +12,12 @@ PRIVATE_DIRECTORY = 0o700
 
 
 def make_private_directory(path: Path) -> None:
-    """Create a directory, and what is missing above it, that only its owner can enter."""
+    """Create a directory, and what is missing above it, that only its owner can enter; durably."""
     if not path.parent.exists():
         make_private_directory(path.parent)
-    path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+    if not path.exists():
+        path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+        sync_directory(path.parent)
     if path.stat().st_mode & 0o077:
         path.chmod(PRIVATE_DIRECTORY)
 

@@ -4,8 +4,8 @@ The order of a hybrid search is a weighted sum, made of parts a person can follo
 
     value = 0.5 · words + 0.5 · meaning + context + small boosts
 
-- **words**: BM25 over the best BM25 among the candidates, damped when even the best says less than
-  half of what was asked for. (Dividing by the best beats dividing by an ideal by 1 point R@10.)
+- **words**: BM25 over the best BM25 among the candidates, damped when even the best says little of
+  what was asked for. (Dividing by the best beats dividing by an ideal by 1 point R@10.)
 - **meaning**: the cosine, as it is. Nothing negative.
 - **context**: what stands next to it. A turn of a conversation or a chunk of a document gains
   0.4 of what the one before it, 0.25 of what the one after it and 0.2 of what the one before that
@@ -44,7 +44,8 @@ PHRASE: Final = 0.1
 ASKING: Final = 0.05
 RECENT: Final = 0.02
 RECENT_HALF_DAYS: Final = 30.0
-FULL_COVER: Final = 0.5  # below this share of the yardstick, even the best match counts less
+FULL_COVER: Final = 0.7  # below this share of the yardstick, even the best match counts less:
+DAMPING: Final = 1.5  # … by the square of how far below. Chance words must not beat meaning
 
 EXACT_SCORE: Final = 0.97
 PHRASE_SCORE: Final = 0.9
@@ -56,6 +57,8 @@ _STANDING: Final = (-4.13, 1.36, 5.79, 5.88)
 _STANDOUT_MOST: Final = 0.4
 _LEAD_MOST: Final = 0.3
 _STANDOUT_RANK: Final = 4  # the fifth
+
+_DIGITS: Final = 6  # equal texts must tie, whatever the order in which their vectors were summed
 
 # (cosine or cover, score) between which the readings are straight lines.
 _CLOSENESS: Final = ((0.15, 0.0), (0.35, 0.28), (0.75, 0.7), (1.0, 1.0))
@@ -138,7 +141,8 @@ def _by_one(
     limit: int,
 ) -> list[Ranked]:
     ordered = sorted(
-        ((c, value) for c, value in valued if c.may_answer), key=lambda it: (-it[1], -it[0].id)
+        ((c, round(value, _DIGITS)) for c, value in valued if c.may_answer),
+        key=lambda it: (-it[1], -it[0].id),
     )[:limit]
     return _never_rising(
         [
@@ -162,7 +166,7 @@ def _hybrid(
     )
     most = max((c.words for c in candidates), default=0.0)
     cover = min(1.0, most / yardstick) if yardstick > 0 else 0.0
-    damping = min(1.0, cover / FULL_COVER) / most if most > 0 else 0.0
+    damping = min(1.0, cover / FULL_COVER) ** DAMPING / most if most > 0 else 0.0
     keyword = {c.id: by_words * c.words * damping for c in candidates}
     vector = {c.id: by_meaning * max(0.0, c.cosine or 0.0) for c in candidates}
     base = {c.id: keyword[c.id] + vector[c.id] for c in candidates}
@@ -171,8 +175,7 @@ def _hybrid(
     boosts: dict[int, float] = {}
     for c in candidates:
         boosts[c.id] = PHRASE * c.is_phrase - ASKING * c.is_asking + _recency(c)
-        # Rounded, so that ties are ties whatever the order of the sums.
-        values[c.id] = round(base[c.id] + context[c.id] + boosts[c.id], 9)
+        values[c.id] = round(base[c.id] + context[c.id] + boosts[c.id], _DIGITS)
     ordered = sorted((c for c in candidates if c.may_answer), key=lambda c: (-values[c.id], -c.id))
     fifth = values[ordered[_STANDOUT_RANK].id] if len(ordered) > _STANDOUT_RANK else 0.0
     leading = nlargest(2, (c.words for c in candidates))
@@ -209,10 +212,15 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
     for c in candidates:
         if c.group is not None:
             groups.setdefault(c.group, []).append(excess[c.id])
-    best = {
-        group: sum(sorted(values, reverse=True)[:GROUP_BEST]) / GROUP_BEST
-        for group, values in groups.items()
-    }
+    best = {group: nlargest(GROUP_BEST + 1, values) for group, values in groups.items()}
+
+    def company(c: Candidate) -> float:
+        """The mean of its group's three best, itself left out."""
+        others = best.get(c.group, [])
+        own = excess[c.id]
+        among = own in others[:GROUP_BEST]
+        total = sum(others) - own if among else sum(others[:GROUP_BEST])
+        return total / GROUP_BEST
 
     def gain(id: int | None) -> float:
         return excess.get(id, 0.0) if id is not None else 0.0
@@ -221,7 +229,7 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
         c.id: BEFORE * gain(c.before)
         + AFTER * gain(c.after)
         + TWO_BEFORE * gain(c.two_before)
-        + GROUP * best.get(c.group, 0.0)
+        + (GROUP * company(c) if c.group is not None else 0.0)
         for c in candidates
     }
 

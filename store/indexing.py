@@ -57,7 +57,8 @@ class BankIndex:
         self.bank = bank
         self.cache = VectorCache(embedder.identity)
         self.model: int | None = None
-        self.may_be_pending = True
+        self._written = 1  # how often something was written, and after which time
+        self._drained = 0  # a look found nothing pending: puts in between are not missed
         self.progress: Progress | None = None
         self.degraded: set[str] = set()
         self._embedder = embedder
@@ -78,13 +79,18 @@ class BankIndex:
             self._mark("model-missing", known is None)
         return self.model
 
+    def note_written(self) -> None:
+        """Something was put or changed: vectors may be missing."""
+        self._written += 1
+
     async def count_pending(self, most: int) -> int:
         """How many vectors are missing, counted up to `most`."""
-        if not self.may_be_pending:
+        if self._drained == self._written:
             return 0
-        self.may_be_pending = False  # before the look, so that a put during it is not missed
+        written = self._written
         count = await self.bank.database.read(partial(_count_pending, most=most))
-        self.may_be_pending = self.may_be_pending or count > 0
+        if not count:
+            self._drained = written
         return count
 
     async def tend(self) -> None:
@@ -107,14 +113,12 @@ class BankIndex:
     async def embed_pending(self) -> int:
         """Make every missing vector; how many were made."""
         done = 0
-        total = await self.count_pending(2**31)
         model = self.model
-        while model is not None and self.may_be_pending:
-            self.may_be_pending = False
+        total = await self.count_pending(2**31)
+        while model is not None and total:
             batch = await self.bank.database.read(_next_pending)
             if not batch:
                 break
-            self.may_be_pending = True
             done += len(batch)
             self.progress = Progress(phase="embedding", done=done, total=max(done, total))
             contents = await self._worker.call(partial(self._embed, batch))

@@ -95,6 +95,7 @@ def repair(connection: Connection, directory: Path) -> int:
 
 
 def _repair(connection: Connection, directory: Path) -> int:
+    connection.execute("REINDEX")  # indexes follow from the rows as well
     connection.execute("BEGIN IMMEDIATE")
     try:
         damaged = _unsound(connection, "item", COLUMNS, SELECT)

@@ -45,6 +45,7 @@ _DENSE: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
+_DENSE_SIGN: Final = re.compile(f"[{_DENSE}]")
 _DENSE_RUN: Final = re.compile(f"[{_DENSE}]+")
 _DENSE_SPLIT: Final = re.compile(f"([{_DENSE}]+)")
 _ACCENTS: Final = re.compile("[\u0300-\u036f]+")
@@ -196,7 +197,7 @@ def _occurrences(text: str, weights: Mapping[str, float]) -> list[tuple[int, int
     free = 0
     for piece in _PIECE.finditer(text):
         start, end = piece.span()
-        if end - start == 1 and _DENSE_RUN.match(text, start):
+        if end - start == 1 and _DENSE_SIGN.match(text, start):
             end = min(start + 2, len(text))
         weight = 0.0
         for token in _tokens_of_piece(text[start:end]):

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from store.database import Connection
-from store.errors import InvalidInput, KeyReused, NotFound, UndoExpired
+from store.errors import InvalidInput, KeyReused, NotFound, StorageDamaged, UndoExpired
 from store.ids import fresh_id
 from store.items import (
     COLUMNS,
@@ -76,8 +76,10 @@ class Changes:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        (before,) = connection.execute("SELECT change FROM state").fetchone()
-        self.change: int = before
+        row = connection.execute("SELECT change FROM state").fetchone()
+        if row is None:
+            raise StorageDamaged("the bank has lost its counters")
+        self.change: int = row[0]
         self._before = self.change
         self.items = 0
         self.words = 0
@@ -364,7 +366,7 @@ def listing(
     order = f"id {direction}"
     if by == "time":
         order = f"occurred_at {direction}, {order}"
-    if by == "time" and kinds and filters.session is None and filters.document is None:
+    if by == "time" and kinds and filters.document is None:
         # A kind at a time comes out of the index in order, and the reading stops early.
         parts: list[str] = []
         chosen: list[Any] = []

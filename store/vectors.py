@@ -107,7 +107,7 @@ class VectorCache:
             if self._is_waiting:
                 return None
             found: dict[int, float] = {}
-            if self._graph is not None:
+            if self._graph is not None and len(self._graph):
                 wanted = min(count + min(len(self._dead), count), len(self._graph))
                 matches = self._graph.search(query, wanted, threads=1)
                 for key, distance in zip(

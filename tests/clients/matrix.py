@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -117,6 +117,22 @@ def prepare(case: Case) -> Callable[[str], list[str]]:
     name = "typescript_2.mjs" if case.peer == "client-2" else "typescript_1.mjs"
     module = caches.npm_script(case.peer, DRIVERS / name)
     return lambda target: [node, str(module), case.mode, target]
+
+
+def install(chosen: Sequence[Case]) -> dict[str, str]:
+    """Installs the clients of these cases, two at a time; gives those it could not, and why."""
+
+    def attempt(case: Case) -> str:
+        try:
+            prepare(case)
+        except caches.Unavailable as reason:
+            return str(reason)
+        return ""
+
+    first = {case.peer: case for case in chosen}
+    with ThreadPoolExecutor(2) as pool:
+        words = pool.map(attempt, first.values())
+        return {peer: reason for peer, reason in zip(first, words, strict=True) if reason}
 
 
 def run(case: Case, daemon_home: Home, socket: str, http: str) -> Outcome:
@@ -235,9 +251,7 @@ def main() -> int:
     if options.list or not chosen:
         print("\n".join(map(str, chosen)) or "no such case")
         return 0 if chosen else 2
-    with ThreadPoolExecutor(2) as pool:
-        installed = {case.peer: pool.submit(_install, case) for case in chosen}
-        absent = {peer: future.result() for peer, future in installed.items() if future.result()}
+    absent = install(chosen)
     failures = 0
     with fresh_home() as home:
         served = home.serve(bind="127.0.0.1:0")
@@ -252,14 +266,6 @@ def main() -> int:
             _print(outcome)
     print(f"{len(chosen)} cases, {failures} failed, {len(absent)} clients not installed")
     return 1 if failures else 0
-
-
-def _install(case: Case) -> str | None:
-    try:
-        prepare(case)
-    except caches.Unavailable as reason:
-        return str(reason)
-    return None
 
 
 def _print(outcome: Outcome) -> None:

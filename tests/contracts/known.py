@@ -2,10 +2,15 @@
 
 from typing import Final
 
-from tests.contracts import harness, hindsight, recall
+from tests.contracts import awareness, harness, hindsight, recall
 from tests.contracts.tables import Dialect, Tool
 
-DIALECTS: Final[tuple[Dialect, ...]] = (hindsight.DIALECT, recall.DIALECT, harness.DIALECT)
+DIALECTS: Final[tuple[Dialect, ...]] = (
+    hindsight.DIALECT,
+    awareness.DIALECT,
+    recall.DIALECT,
+    harness.DIALECT,
+)
 TOOLS: Final[tuple[tuple[Dialect, Tool], ...]] = tuple(
     (dialect, tool) for dialect in DIALECTS for tool in dialect.tools
 )

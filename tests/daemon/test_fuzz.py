@@ -27,6 +27,13 @@ def test_mutated_frames_are_survived_and_answered_under_their_own_ids(transport:
     assert tally.nameless > 100, "no malformed frame was refused: the run tested nothing"
 
 
+@pytest.mark.faults
+def test_a_daemon_killed_among_mutated_frames_leaves_each_call_one_answer() -> None:
+    tally = run.fuzz("bridge", frames=1_000, seed=SEED, kills=0.1)
+
+    assert tally.killed > 0
+
+
 def test_a_server_that_dies_of_a_malformed_frame_is_found() -> None:
     # The bench's floor checks nothing and falls over at the first line that is not JSON.
     floor = f"{sys.executable} {ROOT / 'scripts' / 'peers' / 'floor.py'}"

@@ -46,6 +46,25 @@ def test_the_same_id_in_another_spelling_is_the_same_request() -> None:
     assert not pending.waiting
     pending.sent(b'{"jsonrpc":"2.0","id":1.0,"method":"ping"}')
     assert list(pending.waiting) == ["1"]
+    pending.answered(answer("1.0"))
+    assert not pending.waiting
+
+
+def test_unsent_batches_are_known_by_their_ids_where_the_client_may_send_them() -> None:
+    """Or they would be answered as lost and sent to the next daemon as well."""
+    batch = b"[" + line(id=5, method="ping") + b"," + line(id="x", method="ping") + b"]"
+    assert opened("2025-03-26").asked_by([batch]) == {"5", '"x"'}
+    assert opened("2025-06-18").asked_by([batch]) == frozenset()
+    assert opened("2025-06-18").asked_by([line(id=7, method="ping")]) == {"7"}
+
+
+@pytest.mark.parametrize("raw", ["1.0", "1.00", "-0", "-0.0", "-3.0"])
+def test_a_number_echoed_as_it_was_spelt_settles_its_request(raw: str) -> None:
+    pending = Pending()
+    pending.sent(f'{{"jsonrpc":"2.0","id":{raw},"method":"ping"}}'.encode())
+    assert len(pending.waiting) == 1
+    pending.answered(answer(raw))
+    assert not pending.waiting
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,10 @@ HOSTILE_NAMES = [
 ]  # fmt: skip
 
 
+def names(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()}
+
+
 async def test_any_name_is_a_bank_of_its_own_and_never_a_path(
     engine: EmbeddedEngine, tmp_path: Path
 ) -> None:
@@ -44,7 +48,7 @@ async def test_any_name_is_a_bank_of_its_own_and_never_a_path(
     directories = list((tmp_path / "data" / "banks").iterdir())
     assert len(directories) == len(HOSTILE_NAMES)
     assert all(len(directory.name) == 32 for directory in directories)
-    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+    assert names(tmp_path) == {"data"}
 
 
 async def test_two_spellings_of_the_same_letters_are_one_bank(engine: EmbeddedEngine) -> None:

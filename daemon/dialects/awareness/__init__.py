@@ -9,7 +9,7 @@ from daemon.dialects.awareness.lookup import Lookup
 from daemon.dialects.awareness.prompts import GetAgentPrompt
 from daemon.dialects.awareness.recall import Recall
 from daemon.dialects.awareness.record import Record
-from daemon.dialects.awareness.refusal import guarded, refusal
+from daemon.dialects.awareness.refusal import FIELDS, failed, guarded, refusal
 from daemon.house import House
 from daemon.tools import ToolSpec
 
@@ -26,6 +26,8 @@ def tools(house: House) -> list[ToolSpec]:
             run=workflow.answer,
             read_only=True,
             refuse=refusal,
+            fail=failed,
+            fields=FIELDS,
             output=Answered,
         ),
         ToolSpec(
@@ -37,6 +39,8 @@ def tools(house: House) -> list[ToolSpec]:
             arguments=args.InitArguments,
             run=guarded(Init(house)),
             refuse=refusal,
+            fail=failed,
+            fields=FIELDS,
             output=Answered,
             input_schema=args.schema(
                 args.InitArguments,
@@ -54,10 +58,11 @@ def tools(house: House) -> list[ToolSpec]:
             run=guarded(GetAgentPrompt(house)),
             read_only=True,
             refuse=refusal,
+            fail=failed,
+            fields=FIELDS,
             output=Answered,
             input_schema=args.schema(
                 args.PromptArguments,
-                required=("agent_role",),
                 notes={"agent_role": "from agent_profiles"},
             ),
         ),
@@ -74,10 +79,11 @@ def tools(house: House) -> list[ToolSpec]:
             run=guarded(Recall(house)),
             read_only=True,
             refuse=refusal,
+            fail=failed,
+            fields=FIELDS,
             output=Answered,
             input_schema=args.schema(
                 args.RecallArguments,
-                required=("semantic_query",),
                 choices={"scope": args.SCOPES, "recall_mode": args.RECALL_MODES},
                 notes={
                     "semantic_query": "the full question",
@@ -97,10 +103,11 @@ def tools(house: House) -> list[ToolSpec]:
             run=guarded(Lookup(house)),
             read_only=True,
             refuse=refusal,
+            fail=failed,
+            fields=FIELDS,
             output=Answered,
             input_schema=args.schema(
                 args.LookupArguments,
-                required=("type",),
                 choices={"type": args.LOOKUP_TYPES},
                 notes={
                     "query": "keyword filter",
@@ -120,10 +127,11 @@ def tools(house: House) -> list[ToolSpec]:
             arguments=args.RecordArguments,
             run=guarded(Record(house)),
             refuse=refusal,
+            fail=failed,
+            fields=FIELDS,
             output=Answered,
             input_schema=args.schema(
                 args.RecordArguments,
-                required=("action",),
                 choices={"action": args.ACTIONS, "content_scope": args.CONTENT_SCOPES},
                 notes={
                     "text": "what, why, outcome, files",

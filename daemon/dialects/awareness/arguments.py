@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from daemon.dialects.awareness.refusal import Refused
+from store.model import SHORT_LIMIT
 
 SCOPES: Final = ("all", "timeline", "knowledge", "insights")
 RECALL_MODES: Final = ("hybrid", "auto", "precise", "session", "structured")
@@ -38,13 +39,13 @@ class InitArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class PromptArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    agent_role: str = ""
+    agent_role: str
     memory_id: str = ""
     api_key: str = ""
 
 
 class RecallArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    semantic_query: str = ""
+    semantic_query: str
     keyword_query: str = ""
     memory_id: str = ""
     scope: str = "all"
@@ -62,7 +63,7 @@ class RecallArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class LookupArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    type: str = ""
+    type: str
     memory_id: str = ""
     days: int = 7
     max_cards: int = 20
@@ -81,7 +82,7 @@ class LookupArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class RecordArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    action: str = ""
+    action: str
     memory_id: str = ""
     session_id: str = ""
     text: str = ""
@@ -110,13 +111,13 @@ _NAMES: Final = {str: "string", int: "integer", bool: "boolean", float: "number"
 def schema(
     arguments: type[Struct],
     *,
-    required: tuple[str, ...] = (),
     choices: dict[str, tuple[str, ...]] | None = None,
     notes: dict[str, str] | None = None,
     hidden: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """A short input schema: a default is shown unless it is empty, a note only where it helps."""
     properties: dict[str, Any] = {}
+    required: list[str] = []
     for field in msgspec.structs.fields(arguments):
         if field.name in hidden:
             continue
@@ -126,14 +127,16 @@ def schema(
             shown["type"] = kind
         if choices and field.name in choices:
             shown["enum"] = list(choices[field.name])
-        if field.default not in ("", None, UNSET):
+        if field.required:
+            required.append(field.name)
+        elif field.default not in ("", None, UNSET):
             shown["default"] = field.default
         if notes and field.name in notes:
             shown["description"] = notes[field.name]
         properties[field.name] = shown
     found: dict[str, Any] = {"type": "object", "properties": properties}
     if required:
-        found["required"] = list(required)
+        found["required"] = required
     return found
 
 
@@ -158,6 +161,14 @@ def chosen(field: str, value: str, choices: tuple[str, ...]) -> str:
     if plain not in choices:
         raise Refused(f"{field}: must be one of {', '.join(choices)}")
     return plain
+
+
+def labels(**given: str) -> None:
+    """Names and ids that are kept: short enough to be names. The keyword is the argument."""
+    for field, value in given.items():
+        size = len(value.encode("utf-8", "replace"))
+        if size > SHORT_LIMIT:
+            raise Refused(f"{field}: is {size} bytes of UTF-8, the limit is {SHORT_LIMIT}")
 
 
 def at_least(field: str, value: int, least: int, most: int | None = None) -> int:

@@ -130,7 +130,7 @@ class Ingest:
 def entries_of(content: Any) -> list[Any]:
     """The entries of `content`: a text is one, a list is many, an object is one or holds a list."""
     if content is None or content == "":
-        raise Refused("content is required for action='ingest'.")
+        raise Refused("content: is required by action='ingest'")
     if isinstance(content, str):
         # Some clients send objects as JSON text; any other JSON is a text like any other.
         parsed = from_text(content)

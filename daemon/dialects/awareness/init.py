@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from daemon.dialects.awareness import memory, roles, rules, state
 from daemon.dialects.awareness.answers import ProfileView, SkillView, profile_view
-from daemon.dialects.awareness.arguments import InitArguments, at_least
+from daemon.dialects.awareness.arguments import InitArguments, at_least, labels
 from daemon.house import House
 from daemon.tools import Context
 
@@ -34,6 +34,7 @@ class Init:
         days = at_least("days", arguments.days, 1, state.MOST_DAYS)
         max_cards = at_least("max_cards", arguments.max_cards, 0, MOST)
         max_tasks = at_least("max_tasks", arguments.max_tasks, 0, MOST)
+        labels(source=arguments.source, user_id=arguments.user_id, agent_role=arguments.agent_role)
         engine = self._house.engine
         bank = await memory.to_write(self._house, context, arguments.memory_id)
         # The role labels the session; it does not narrow what the session is told.

@@ -112,7 +112,7 @@ class SubmitInsights:
         try:
             return await self._house.engine.put_notes(hand.bank, notes)
         except InvalidInput as error:
-            raise Refused(f"content: {error}") from None
+            raise Refused(f"content: {error.field} {error.rule}") from None
 
     async def _finished(
         self, sent: dict[str, Any], findings: Findings, hand: Hand
@@ -174,7 +174,7 @@ def _object(arguments: RecordArguments) -> dict[str, Any]:
             raise Refused("insights: send the insights once, in content")
         sent = arguments.insights
     if sent is None or sent == "":
-        raise Refused("content is required for action='submit_insights'.")
+        raise Refused("content: is required by action='submit_insights'")
     sent = from_text(sent)
     if isinstance(sent, dict):
         members = cast("dict[str, Any]", sent)

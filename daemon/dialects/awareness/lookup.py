@@ -119,13 +119,14 @@ class Lookup:
         }
 
     async def __call__(self, arguments: LookupArguments, context: Context) -> Any:
-        if not arguments.type.strip():
-            raise Refused("type is required.")
         kind = chosen("type", arguments.type, LOOKUP_TYPES)
         if kind == "session_history" and not arguments.session_id:
-            raise Refused("session_id is required for type='session_history'.")
+            raise Refused("session_id: is required for type='session_history'")
         limit = at_least("limit", arguments.limit, 1, MOST)
         offset = at_least("offset", arguments.offset, 0, OFFSET_LIMIT)
+        at_least("days", arguments.days, 1)
+        at_least("max_cards", arguments.max_cards, 0)
+        at_least("max_tasks", arguments.max_tasks, 0)
         filters = _filters(kind, arguments)
         bank = await memory.to_read(self._house, context, arguments.memory_id)
         return await self._types[kind](
@@ -137,9 +138,9 @@ class Lookup:
         overview = await state.overview(
             self._house,
             asked.bank,
-            days=at_least("days", arguments.days, 1, state.MOST_DAYS),
-            max_cards=at_least("max_cards", arguments.max_cards, 0, MOST),
-            max_tasks=at_least("max_tasks", arguments.max_tasks, 0, MOST),
+            days=min(arguments.days, state.MOST_DAYS),
+            max_cards=min(arguments.max_cards, MOST),
+            max_tasks=min(arguments.max_tasks, MOST),
             filters=asked.filters,
         )
         return Overview(memory_id=asked.bank, **msgspec.structs.asdict(overview))

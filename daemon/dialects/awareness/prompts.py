@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from daemon.dialects.awareness import roles
 from daemon.dialects.awareness.arguments import PromptArguments
-from daemon.dialects.awareness.refusal import Refused
+from daemon.dialects.awareness.refusal import Denied
 from daemon.house import House
 from daemon.tools import Context
 from store.errors import BankNotFound, NotFound
@@ -28,11 +28,11 @@ class GetAgentPrompt:
         self._authenticate(arguments.api_key)
         role = arguments.agent_role.strip()
         if not role:
-            raise Refused("agent_role is required.")
+            raise Denied("agent_role is required.")
         memory_id = arguments.memory_id or context.bank
         profile = await self._profile(memory_id, role, is_default=memory_id == context.bank)
         if profile is None:
-            raise Refused(f"Agent role '{role}' not found in memory {memory_id}.")
+            raise Denied(f"Agent role '{role}' not found in memory {memory_id}.")
         return AgentPrompt(
             agent_role=profile.agent_role,
             title=roles.title_of(profile),
@@ -45,7 +45,7 @@ class GetAgentPrompt:
         wanted = self._house.api_key
         if wanted and not compare_digest(wanted.encode(), api_key.encode("utf-8", "replace")):
             reason = "is not the right one" if api_key else "is missing"
-            raise Refused(f"Authentication required: api_key {reason}.")
+            raise Denied(f"Authentication required: api_key {reason}.")
 
     async def _profile(self, bank: str, role: str, *, is_default: bool) -> AgentProfile | None:
         try:

@@ -22,7 +22,7 @@ from daemon.dialects.awareness.drafts import Draft, Skipped, sort_out
 from daemon.dialects.awareness.history import entries_of
 from daemon.dialects.awareness.ingest import Ingest
 from daemon.dialects.awareness.insights import SubmitInsights
-from daemon.dialects.awareness.refusal import Refused
+from daemon.dialects.awareness.refusal import Denied, Refused
 from daemon.dialects.awareness.vocabulary import TASK_STATUSES, status_named
 from daemon.dialects.awareness.writing import Counts
 from daemon.house import House, iso
@@ -120,14 +120,13 @@ class Record:
         }
 
     async def __call__(self, arguments: RecordArguments, context: Context) -> Any:
-        if not arguments.action.strip():
-            raise Refused("action is required.")
         action = chosen("action", arguments.action, ACTIONS)
         for name, actions in _PAYLOADS.items():
             if action not in actions and getattr(arguments, name) not in ("", None, UNSET):
                 users = " or ".join(actions)
                 raise Refused(f"{name}: is not used by action='{action}', but by {users}")
         chosen("content_scope", arguments.content_scope, CONTENT_SCOPES)
+        at_least("max_events", arguments.max_events, 1)
         return await self._actions[action](arguments, context)
 
     async def _remember(self, arguments: RecordArguments, context: Context) -> Remembered:
@@ -137,7 +136,7 @@ class Record:
                 raise Refused("content: is not used by action='remember'; send the text in text")
             text = arguments.content
         if not text.strip():
-            raise Refused("text is required")
+            raise Refused("text: must not be empty")
         hand = await writing.hand_for(self._house, arguments, context)
         draft = Draft(index=0, text=text)
         kept = await writing.write(self._house, hand, [draft], context, "text")
@@ -165,7 +164,7 @@ class Record:
     ) -> RememberedBatch:
         given = from_text(arguments.steps)
         if given is None or given == "":
-            raise Refused("steps is required")
+            raise Refused("steps: is required by action='remember_batch'")
         if not isinstance(given, list):
             raise Refused("steps: must be an array of texts or {text} objects")
         steps = cast("list[Any]", given)
@@ -173,7 +172,7 @@ class Record:
             raise Refused(f"steps: must not have more than {MOST_EVENTS} entries")
         sent = sort_out(steps)
         if not sent.drafts:
-            raise Refused("no valid steps provided")
+            raise Refused("steps: no valid steps provided")
         hand = await writing.hand_for(self._house, arguments, context)
         kept = await writing.write(self._house, hand, sent.drafts, context, "steps")
         events = [writing.event_of(draft, hand) for draft in sent.drafts]
@@ -199,13 +198,13 @@ class Record:
         )
 
     async def _backfill(self, arguments: RecordArguments, context: Context) -> Backfilled:
-        most = at_least("max_events", arguments.max_events, 1, MOST_EVENTS)
+        most = min(arguments.max_events, MOST_EVENTS)
         if arguments.history is None or arguments.history == "":
-            raise Refused("history is required")
+            raise Refused("history: is required by action='backfill'")
         entries = entries_of(arguments.history)
         sent = sort_out(entries[:most])
         if not sent.drafts:
-            raise Refused("no parseable history found")
+            raise Refused("history: no parseable history found")
         hand = await writing.hand_for(self._house, arguments, context)
         drafts = _told_apart(sent.drafts)
         kept = await writing.write(self._house, hand, drafts, context, "history")
@@ -224,15 +223,15 @@ class Record:
 
     async def _update_task(self, arguments: RecordArguments, context: Context) -> UpdatedTask:
         if not arguments.task_id.strip():
-            raise Refused("task_id is required for action='update_task'.")
+            raise Refused("task_id: is required by action='update_task'")
         status = status_named(arguments.status, TASK_STATUSES)
         if not status:
-            raise Refused("status is required for action='update_task'.")
+            raise Refused("status: is required by action='update_task'")
         bank = await memory.to_read(self._house, context, arguments.memory_id)
         try:
             task = await self._house.engine.change_task(bank, arguments.task_id, status=status)
         except NotFound:
-            raise Refused(f"Task '{arguments.task_id}' not found in memory {bank}.") from None
+            raise Denied(f"Task '{arguments.task_id}' not found in memory {bank}.") from None
         return UpdatedTask(
             id=task.id,
             memory_id=bank,

@@ -6,9 +6,9 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, UnsetType
 
 from daemon.dialects.awareness import detect, extraction, memory, telling
-from daemon.dialects.awareness.arguments import RecordArguments, mapping
+from daemon.dialects.awareness.arguments import RecordArguments, labels, mapping
 from daemon.dialects.awareness.drafts import Draft
-from daemon.dialects.awareness.refusal import Refused
+from daemon.dialects.awareness.refusal import FIELDS, Refused
 from daemon.dialects.awareness.vocabulary import EVENT_STATUSES, status_named
 from daemon.house import House
 from daemon.tools import Context
@@ -50,6 +50,13 @@ class Hand(Struct, frozen=True, kw_only=True):
 async def hand_for(house: House, arguments: RecordArguments, context: Context) -> Hand:
     """Check the labels of a call. The session is the one named, else that of the connection."""
     actor = _actor(arguments.actor)
+    labels(
+        source=arguments.source,
+        session_id=arguments.session_id,
+        user_id=arguments.user_id,
+        agent_role=arguments.agent_role,
+        event_type=arguments.event_type,
+    )
     status = status_named(arguments.status, EVENT_STATUSES) or None
     defaults = mapping("metadata_defaults", arguments.metadata_defaults)
     metadata = mapping("metadata", arguments.metadata)
@@ -189,4 +196,9 @@ def _refused(error: InvalidInput, drafts: Sequence[Draft], start: int, field: st
         return str(error)
     at = drafts[start + int(head.removeprefix("memories["))].index
     place = f"{field}[{at}]" if len(drafts) > 1 or field == "steps" else field
-    return f"{place}: {error.rule}" if rest == "text" else f"{place}.{rest}: {error.rule}"
+    named = FIELDS.get(rest, rest)
+    if rest == "text":
+        return f"{place}: {error.rule}"
+    # A label of the whole call is the caller's argument, not part of one event.
+    is_own = rest in ("source", "user", "role", "session", "actor", "event_type", "metadata")
+    return f"{named}: {error.rule}" if is_own else f"{place}.{named}: {error.rule}"

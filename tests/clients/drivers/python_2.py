@@ -1,7 +1,7 @@
 """Uses a server as the `mcp` 2.x client does: `python_2.py MODE TARGET`.
 
-TARGET is JSON: {"command": […], "env": {…}}, {"socket": PATH} or {"url": URL}. Prints one line of
-JSON that says what it saw, or fails with a traceback. Assertions, because there is no pytest.
+TARGET is JSON: {"command": […], "env": {…}}, {"socket": PATH} or {"url": URL}. Prints a JSON line
+of what it saw, or fails with a traceback. It asserts, because the client has no test framework.
 """
 
 # mypy: ignore-errors

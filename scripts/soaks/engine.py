@@ -1,0 +1,129 @@
+"""The engine under kills and power cuts, for as long as you like.
+
+    scripts/soak.py engine --kills 1000 --cuts 200 --json OUT
+
+Each kill ends a process that is writing to one growing data directory, at a random moment; each
+cut takes the power from a process on a file system that forgets what was not synced. After each
+one the directory is opened and held against what the process had been told. Every failure prints
+its seed; `--seed` runs it again. About 1.2 s a kill and 2 s a cut on two cores.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from tests.faults.judge import ROOT, Witness, command, judge, run_victim
+
+FRESH_EVERY = 50  # kills in one data directory before a new one: growing, not unbounded
+
+
+def kills(count: int, seed: int, place: Path) -> dict[str, Any]:
+    dice = random.Random(seed)
+    acknowledged = 0
+    slowest = 0.0
+    directory = place / "kills"
+    for n in range(count):
+        if n % FRESH_EVERY == 0:
+            shutil.rmtree(directory, ignore_errors=True)
+        witness = run_victim(
+            directory,
+            seed + n,
+            kill_after_lines=dice.randrange(1, 300),
+            pause=dice.random() * 0.02,
+        )
+        started = time.monotonic()
+        anyio.run(judge, directory, witness)
+        slowest = max(slowest, time.monotonic() - started)
+        acknowledged += witness.acknowledged
+        progress("kills", n + 1, count)
+    return {"kills": count, "acknowledged": acknowledged, "lost": 0, "slowest_check": slowest}
+
+
+def cuts(count: int, seed: int, place: Path) -> dict[str, Any]:
+    if shutil.which("fusermount3") is None:
+        return {"cuts": 0, "skipped": "fusermount3 is not installed"}
+    dice = random.Random(seed)
+    acknowledged = 0
+    for n in range(count):
+        home = place / f"cut{n}"
+        witness = cut(home, lines=dice.randrange(2, 200), seed=0 if n % 2 else seed + n + 1)
+        anyio.run(judge, home / "outcome" / "data", witness)
+        acknowledged += witness.acknowledged
+        shutil.rmtree(home, ignore_errors=True)
+        progress("cuts", n + 1, count)
+    return {"cuts": count, "acknowledged": acknowledged, "lost": 0}
+
+
+def cut(home: Path, *, lines: int, seed: int) -> Witness:
+    """One power cut: mount, work, cut, unmount."""
+    mountpoint = home / "mount"
+    mountpoint.mkdir(parents=True)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.lossyfs", str(mountpoint), str(home / "outcome")],
+        cwd=ROOT,
+    )
+    try:
+        deadline = time.monotonic() + 10
+        while not mountpoint.is_mount():
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit("the lossy file system could not be mounted")
+            time.sleep(0.02)
+        victim = subprocess.Popen(
+            command(mountpoint / "data", seed, 10_000),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert victim.stdout is not None
+        heard = b"".join(islice(victim.stdout, lines))
+        with suppress(OSError):
+            (mountpoint / f".cut-{seed}").touch()
+        victim.kill()
+        victim.communicate()
+    finally:
+        subprocess.run(["fusermount3", "-u", "-z", str(mountpoint)], check=False)
+        server.terminate()
+        server.wait()
+    witness = Witness()
+    witness.hear(heard)
+    return witness
+
+
+def progress(what: str, done: int, total: int) -> None:
+    if done % 10 == 0 or done == total:
+        print(f"soak: {what} {done}/{total}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog=sys.argv[0], description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--cuts", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    options = parser.parse_args()
+    print(f"soak: seed {options.seed}", flush=True)
+    place = Path(tempfile.mkdtemp(prefix="recalld-soak-"))
+    try:
+        figures: dict[str, Any] = {"seed": options.seed}
+        figures["kills"] = kills(options.kills, options.seed, place)
+        figures["cuts"] = cuts(options.cuts, options.seed, place)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    print(json.dumps(figures, indent=2))
+    if options.json is not None:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

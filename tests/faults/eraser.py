@@ -1,0 +1,22 @@
+"""A process that opens a data directory and erases every memory that carries a mark."""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+
+from store.embedded import open_engine
+from store.model import Filters
+from tests.support.plain_ranking import PlainRanking
+
+
+async def main(directory: Path) -> None:
+    async with open_engine(directory, ranking=PlainRanking) as engine:
+        page = await engine.recent("w", filters=Filters(contains="marker"), limit=1000)
+        await engine.erase("w", [item.id for item in page.items])
+        os.write(1, b"erased\n")
+
+
+if __name__ == "__main__":
+    anyio.run(main, Path(sys.argv[1]))

@@ -1,0 +1,199 @@
+"""Behind the answers: vectors are made, survive restarts, follow their model, and get a graph."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from store import indexing, vectors
+from store.database import Connection
+from store.embedded import EmbeddedEngine, open_engine
+from store.embedding import Embedder, HashedFeatures
+from store.model import NewMemory, Query
+from store.ranking import HybridRanking
+from tests.support.embedder import FakeEmbedder
+
+BANK = "b"
+
+
+@asynccontextmanager
+async def opened(directory: Path, embedder: Embedder) -> AsyncIterator[EmbeddedEngine]:
+    def ranking(background: object) -> HybridRanking:
+        return HybridRanking(background, embedder)  # type: ignore[arg-type]
+
+    async with open_engine(directory, ranking=ranking) as engine:
+        yield engine
+
+
+async def pending(engine: EmbeddedEngine) -> int:
+    return (await engine.stats(BANK)).pending_vectors
+
+
+async def put(engine: EmbeddedEngine, *texts: str) -> list[str]:
+    made = await engine.put_many(BANK, [NewMemory(text=text) for text in texts])
+    return [one.id for one in made]
+
+
+async def best(engine: EmbeddedEngine, text: str) -> str:
+    return (await engine.search(Query(bank=BANK, text=text, mode="semantic"))).hits[0].item.text
+
+
+def snapshots(directory: Path) -> list[Path]:
+    return sorted(directory.rglob("vectors.snapshot*"))
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph is for more than fifty here, and its tail moves at ten."""
+    monkeypatch.setattr(vectors.VectorCache.__init__, "__kwdefaults__", {"exact_limit": 50})
+    monkeypatch.setattr(vectors, "EXTEND_AT", 10)
+    monkeypatch.setattr(indexing, "EXTEND_AT", 10)
+    monkeypatch.setattr(vectors.VectorCache.extend, "__kwdefaults__", {"at_least": 10})
+    monkeypatch.setattr(indexing, "BATCH", 16)
+    monkeypatch.setattr(indexing, "PAGE", 32)
+
+
+async def test_settling_makes_every_missing_vector(tmp_path: Path) -> None:
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        await put(engine, *(f"note {n}" for n in range(300)))
+        assert await pending(engine) == 300
+        await engine.settle(BANK)
+        assert await pending(engine) == 0
+
+
+async def test_what_was_not_embedded_before_a_restart_is_embedded_after_it(tmp_path: Path) -> None:
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        await put(engine, "The kitten is asleep", "A car")
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        assert await best(engine, "feline") == "The kitten is asleep"
+        assert await pending(engine) == 0
+
+
+async def test_many_missing_vectors_are_said_and_made_behind_the_answer(tmp_path: Path) -> None:
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        await put(engine, *(f"note {n}" for n in range(200)))
+        found = await engine.search(Query(bank=BANK, text="note 7"))
+        assert "vectors-pending" in found.degraded and found.hits
+        await engine.settle(BANK)
+        assert (await engine.search(Query(bank=BANK, text="note 7"))).degraded == ()
+
+
+async def test_another_revision_of_the_model_makes_all_vectors_anew(tmp_path: Path) -> None:
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        await put(engine, "The kitten is asleep", "A car")
+        await engine.settle(BANK)
+    newer = FakeEmbedder(revision="2")
+    async with opened(tmp_path, newer) as engine:
+        assert await best(engine, "feline") == "The kitten is asleep"
+        assert {"The kitten is asleep", "A car"} <= set(newer.texts)
+
+
+async def test_vectors_with_meaning_are_not_thrown_away_for_hashed_ones(tmp_path: Path) -> None:
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        await put(engine, "The kitten is asleep")
+        await engine.settle(BANK)
+    async with opened(tmp_path, HashedFeatures()) as engine:
+        found = await engine.search(Query(bank=BANK, text="kitten"))
+        assert found.mode == "keyword" and found.degraded == ("model-missing",)
+        assert "embedder-without-meaning" in engine.health().degraded
+    back = FakeEmbedder()
+    async with opened(tmp_path, back) as engine:
+        assert await best(engine, "feline") == "The kitten is asleep"
+        assert back.texts == ["feline"], "the old vectors were still there"
+
+
+async def test_hashed_features_give_way_to_a_real_model(tmp_path: Path) -> None:
+    async with opened(tmp_path, HashedFeatures()) as engine:
+        await put(engine, "The kitten is asleep", "A car")
+        assert await best(engine, "kittens") == "The kitten is asleep"
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        assert await best(engine, "feline") == "The kitten is asleep"
+
+
+async def test_a_text_changed_while_it_was_being_embedded_gets_its_new_vector(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        (id,) = await put(engine, "The kitten is asleep")
+        async with engine._banks.use(BANK) as bank:
+            batch = await bank.database.read(indexing._next_pending)
+            await engine.change(BANK, id, text="A puppy")
+            contents = vectors.pack(FakeEmbedder().embed([one.text for one in batch]))
+
+            def store(connection: Connection) -> None:
+                model = indexing._adopt(connection, FakeEmbedder().identity, True)
+                assert model is not None
+                indexing._store(connection, model, batch, contents)
+
+            await bank.database.write(store)
+        assert await pending(engine) == 1, "the vector of the old text was not stored"
+        assert await best(engine, "hound") == "A puppy"
+
+
+@pytest.mark.usefixtures("few")
+async def test_a_large_bank_gets_a_graph_a_snapshot_and_a_tail(tmp_path: Path) -> None:
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        await put(engine, "The kitten is asleep", *(f"note {n} of many" for n in range(120)))
+        await engine.settle(BANK)
+        (snapshot,) = snapshots(tmp_path)
+        assert await best(engine, "feline") == "The kitten is asleep"
+        await put(engine, "We swim in the lake")
+        assert await best(engine, "pond") == "We swim in the lake"
+        before = snapshot.stat().st_ino
+        await put(engine, *(f"another {n}" for n in range(30)))
+        await engine.settle(BANK)
+        assert snapshot.stat().st_ino != before, "grown by a tenth, it is written again"
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        assert await best(engine, "feline") == "The kitten is asleep"
+        assert await best(engine, "pond") == "We swim in the lake"
+        await engine.settle(BANK)
+        assert await best(engine, "feline") == "The kitten is asleep"
+        assert engine.health().degraded == ()
+
+
+@pytest.mark.usefixtures("few")
+async def test_a_broken_snapshot_is_set_aside_and_made_again_while_answers_stay_right(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        await put(engine, "The kitten is asleep", *(f"note {n} of many" for n in range(120)))
+        await engine.settle(BANK)
+    (snapshot,) = snapshots(tmp_path)
+    content = bytearray(snapshot.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    snapshot.write_bytes(content)
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        assert await best(engine, "feline") == "The kitten is asleep"
+        await engine.settle(BANK)
+        assert await best(engine, "feline") == "The kitten is asleep"
+        assert snapshot.with_name("vectors.snapshot.damaged").exists()
+        assert snapshot.exists(), "a new one was made"
+        found = await engine.search(Query(bank=BANK, text="feline"))
+        assert found.degraded == ()
+
+
+@pytest.mark.usefixtures("few")
+async def test_erasing_leaves_no_graph_that_remembers(tmp_path: Path) -> None:
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        ids = await put(engine, "The kitten is asleep", *(f"note {n}" for n in range(120)))
+        await engine.settle(BANK)
+        await engine.erase(BANK, ids[:1])
+        assert snapshots(tmp_path) == []
+        await engine.settle(BANK)
+        found = await engine.search(Query(bank=BANK, text="feline", mode="semantic", limit=100))
+        assert "The kitten is asleep" not in [hit.item.text for hit in found.hits]
+
+
+async def test_a_failing_model_leaves_the_vectors_missing_and_says_so(tmp_path: Path) -> None:
+    embedder = FakeEmbedder()
+    async with opened(tmp_path, embedder) as engine:
+        await put(engine, *(f"note {n}" for n in range(100)))
+        embedder.is_failing = True
+        await engine.settle(BANK)
+        assert await pending(engine) == 100
+        assert "embedder-failed" in engine.health().degraded
+        embedder.is_failing = False
+        await engine.settle(BANK)
+        assert await pending(engine) == 0
+        assert engine.health().degraded == ()

@@ -1,0 +1,57 @@
+"""An embedder small enough to be right by looking at it.
+
+Words of one concept share a direction, every other word has one of its own by hash; a text is
+the sum. So "kitten" finds "cat" by meaning and not by its letters.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from store.embedding import Identity
+from store.errors import EmbedderFailed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CONCEPTS = (
+    ("cat", "cats", "kitten", "feline"),
+    ("dog", "dogs", "puppy", "hound"),
+    ("car", "cars", "automobile", "vehicle"),
+    ("lake", "pond", "water", "swim"),
+    ("editor", "neovim", "vim", "emacs"),
+)
+DIMS = 64
+
+
+class FakeEmbedder:
+    """Meaning by concepts; counts what it is asked and can be told to fail."""
+
+    def __init__(self, *, revision: str = "1", is_semantic: bool = True) -> None:
+        self.identity = Identity(name="fake", revision=revision, dims=DIMS)
+        self.is_semantic = is_semantic
+        self.texts: list[str] = []
+        self.is_failing = False
+
+    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        import numpy as np
+
+        if self.is_failing:
+            raise EmbedderFailed("told to fail")
+        self.texts += texts
+        vectors = np.full((len(texts), DIMS), 0.01, dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word in re.findall(r"\w+", text.casefold()):
+                vectors[row, _direction(word)] += 1.0
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors
+
+
+def _direction(word: str) -> int:
+    for at, words in enumerate(CONCEPTS):
+        if word in words:
+            return at
+    digest = hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=2).digest()
+    return len(CONCEPTS) + int.from_bytes(digest, "little") % (DIMS - len(CONCEPTS))
