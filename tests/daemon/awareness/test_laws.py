@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from daemon.authority import OWNER
 from daemon.dialects.awareness import tools
 from daemon.house import House
 from daemon.tools import BoundTool
@@ -32,6 +33,7 @@ class OneCaller:
     revision = LATEST_LEGACY
     client: Implementation | None = None
     capabilities = ClientCapabilities()
+    principal = OWNER
     transport = "test"
     inputs: dict[str, Any] = {}  # noqa: RUF012 - a protocol's read-only member
     state: str | None = None
@@ -51,6 +53,10 @@ class OneCaller:
     async def ask(self, method: str, params: dict[str, Any]) -> Any: ...
 
     def announce(self, change: str, uri: str | None = None) -> None: ...
+
+    def changed(self, bank: str) -> None: ...
+
+    def detach(self) -> None: ...
 
 
 @asynccontextmanager
