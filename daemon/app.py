@@ -21,6 +21,7 @@ import structlog
 from anyio.abc import TaskGroup
 
 from daemon import logs
+from daemon.completions import MemoryCompletions
 from daemon.config import Settings
 from daemon.descriptors import Descriptors
 from daemon.dialects import build, chosen
@@ -29,6 +30,8 @@ from daemon.house import House
 from daemon.hub import Hub
 from daemon.locks import owned
 from daemon.peer import DEFAULT_BANK
+from daemon.prompts import MemoryPrompts
+from daemon.resources import MemoryResources
 from daemon.sessions import SessionKeeper
 from daemon.surface import Surface
 from daemon.tools import Registry
@@ -75,7 +78,13 @@ class Surfaces:
         found = self._made.get(dialects)
         if found is None:
             specs = build(chosen(dialects), self._house)
-            found = self._made[dialects] = Surface(name=dialects, tools=Registry(specs))
+            found = self._made[dialects] = Surface(
+                name=dialects,
+                tools=Registry(specs),
+                resources=MemoryResources(self._house),
+                prompts=MemoryPrompts(self._house),
+                completions=MemoryCompletions(self._house),
+            )
         return found
 
 

@@ -22,9 +22,7 @@ from daemon.exits import CANNOT_CREATE, UNAVAILABLE, Exit
 _NOBODY: Final = (errno.ENOENT, errno.ECONNREFUSED)
 LOG_LIMIT: Final = 5 * 1024 * 1024
 #: What one client says for itself. A daemon serves many: it hears these from each on attaching.
-OURS_ALONE: Final = frozenset(
-    {"RECALLD_BANK", "AWARENESS_MEMORY_ID", "RECALLD_DIALECTS", "HINDSIGHT_API_MCP_ENABLED"}
-)
+OURS_ALONE: Final = frozenset({"RECALLD_BANK", "AWARENESS_MEMORY_ID", "RECALLD_DIALECTS"})
 
 
 def connect(path: Path, timeout: float | None = None) -> socket.socket | None:

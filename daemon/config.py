@@ -230,13 +230,6 @@ SETTINGS: Final = (
         "the bank for tools that name none; `auto` keys by git repository",
     ),
     Setting(
-        "hindsight.enabled",
-        ("HINDSIGHT_API_MCP_ENABLED",),
-        True,
-        _flag,
-        "false leaves hindsight out of the surfaces served by default",
-    ),
-    Setting(
         "retrieval.final_limit",
         ("RECALLD_FINAL_LIMIT",),
         12,
@@ -294,8 +287,6 @@ class Settings:
         self.mcp: bool = values["server.mcp"]
         self.call_seconds: float = values["limits.call_seconds"]
         self.dialects: str = values["server.dialects"]
-        if not self.dialects and not values["hindsight.enabled"]:
-            self.dialects = "-hindsight"
         self.final_limit: int = values["retrieval.final_limit"]
         self.bank: str = values["server.bank"]
         self.api_key: str = values["server.api_key"]

@@ -65,6 +65,8 @@ class Hub:
         self.clock = clock
         self.peers: set[Peer] = set()
         self.in_flight = 0
+        #: Where HTTP is open, if it is.
+        self.http: str | None = None
         self.leaving = anyio.Event()
         self.stopping = anyio.Event()
         self.idle_since = clock()
@@ -150,6 +152,7 @@ class Hub:
             "inFlight": self.in_flight,
             "sessions": {"total": await self.sessions.total(), "active": self._active()},
             "socket": str(self.settings.socket),
+            "http": self.http,
             "data": str(self.settings.directories.data),
         }
 

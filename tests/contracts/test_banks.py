@@ -106,14 +106,6 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_seeds_own(start: Jo
         assert [fact["text"] for fact in found] == [f"note of {bank}"]
 
 
-def test_the_seeds_switch_turns_hindsight_off_for_this_client_only(start: Joined) -> None:
-    off = start(env={"HINDSIGHT_API_MCP_ENABLED": "false"})
-    on = start()
-
-    assert not [name for name in off.tools() if name.startswith("hindsight")]
-    assert [name for name in on.tools() if name.startswith("hindsight")]
-
-
 @pytest.mark.parametrize("name", ["line\nbreak", "x" * 300])
 def test_a_bank_that_cannot_be_is_refused_at_the_start(home: Home, name: str) -> None:
     for command in (("stdio", "--embedded"), ("stdio",), ("serve", "--no-http")):

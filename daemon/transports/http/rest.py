@@ -95,6 +95,9 @@ class RestContext:
     def announce(self, change: str, uri: str | None = None) -> None:
         self._visitor.hub.changes.announce(self._surface, change, uri)
 
+    def changed(self, bank: str) -> None:
+        self._visitor.hub.changes.bank_changed(bank)
+
     def detach(self) -> None:
         """There is nothing to come back to."""
 

@@ -112,6 +112,8 @@ class HttpServer:
         self._server = await loop.create_server(
             lambda: Door(config, self._doorway), sock=self._bound.listener
         )
+        host = f"[{self._bound.host}]" if ":" in self._bound.host else self._bound.host
+        self._hub.http = f"http://{host}:{self._bound.port}"
         log.info("http.ready", host=self._bound.host, port=self._bound.port)
 
     def _front(self) -> Front:
