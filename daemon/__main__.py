@@ -1,5 +1,13 @@
 """The entry point of the `recalld` command."""
 
+import sys
 
-def main() -> int:
-    raise SystemExit("not built yet")
+from daemon.cli import main as run
+
+
+def main() -> None:
+    sys.exit(run())
+
+
+if __name__ == "__main__":
+    main()

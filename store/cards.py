@@ -1,9 +1,9 @@
 """Cards: pieces of knowledge, each with its evidence, that replace each other and keep the history.
 
 A new card is compared with all cards of its category. The same words: it is known, and its
-evidence is added. The same title, or mostly the same words: it takes the place of the older one,
-which stays readable as superseded. A card is verified when most of its quotations are found in
-what was stored, or when two sessions speak for it.
+evidence is added. The same title, or mostly the same words under much the same title: it takes the
+place of the older one, which stays readable as superseded. A card is verified when most of its
+quotations are found in what was stored, or when two sessions speak for it.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from typing import Any, Final
 from store.database import Connection
 from store.errors import InvalidInput
 from store.items import find
-from store.likeness import candidates, likeness, same_words, words_of
+from store.likeness import candidates, likeness, same_substance, same_words, words_of
 from store.memories import Changes, change_item, insert_row, listing, prepare
 from store.model import (
     CARD_STATUSES,
@@ -26,8 +26,9 @@ from store.model import (
 )
 from store.validate import check_choice, check_labels, check_list, check_text, encode_json
 
-DUPLICATE: Final = 0.9  # likeness from which two cards say the same
-REPLACES: Final = 0.6  # likeness from which one is a new version of the other
+# Likeness from which one card is a new version of another. Its title must be as like: cards on two
+# subjects often say the same of both ("the port of A is 80", "the port of B is 81").
+REPLACES: Final = 0.6
 SNIPPET_LIMIT: Final = 4_096
 
 
@@ -170,14 +171,15 @@ def _closest(connection: Connection, card: NewCard) -> Item | None:
         score = likeness(said, words_of(f"{item.title}\n{item.text}"))
         if same_words(item.title, card.title):
             score = max(score, REPLACES)
+        elif likeness(words_of(item.title), words_of(card.title)) < REPLACES:
+            continue
         if score >= REPLACES and (best is None or score > best[0]):
             best = score, item
     return None if best is None else best[1]
 
 
 def _is_duplicate(old: Item, card: NewCard) -> bool:
-    old_words = words_of(f"{old.title}\n{old.text}")
-    return likeness(old_words, words_of(f"{card.title}\n{card.summary}")) >= DUPLICATE
+    return same_substance(f"{old.title}\n{old.text}", f"{card.title}\n{card.summary}")
 
 
 def _repeat(changes: Changes, old: Item, card: NewCard, now: int) -> None:

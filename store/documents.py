@@ -236,7 +236,13 @@ def _write_chunks(changes: Changes, document: str, prepared: PreparedDocument) -
     kept = 0
     for position, (id, chunk) in enumerate(zip(ids, prepared.chunks, strict=True)):
         if id in known:
-            move_row(changes, known[id], position=position, details=chunk.values[DETAILS])
+            move_row(
+                changes,
+                known[id],
+                position=position,
+                metadata=prepared.metadata,
+                details=chunk.values[DETAILS],
+            )
             kept += 1
         else:
             insert_row(changes, chunk, document=document, position=position)
@@ -253,6 +259,7 @@ def _chunk(new: NewDocument, id: str, piece: Chunk) -> NewMemory:
         source=new.source,
         user=new.user,
         role=new.role,
+        metadata=new.metadata,
         provenance=new.provenance,
         occurred_at=new.updated_at,
         details={"start": piece.start, "end": piece.end},

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec.structs import replace
 
 from store import documents, memories
 from store.access import PAGE_LIMIT, Ranking, check_page
@@ -42,7 +43,7 @@ from store.model import (
 from store.notes import Notes
 from store.ranking import HybridRanking
 from store.sessions import Sessions
-from store.validate import check_labels, check_range, check_text, encode_json
+from store.validate import check_labels, check_range, check_text, encode_json, plain_query
 
 UNDO_SECONDS: Final = 24 * 3600
 PUT_MANY_LIMIT: Final = 10_000
@@ -111,6 +112,11 @@ class EmbeddedEngine(Notes, Care):
 
     async def search(self, query: Query) -> Found:
         check_range("limit", query.limit, 1, PAGE_LIMIT)
+        query = replace(
+            query,
+            text=plain_query(query.text),
+            keywords=None if query.keywords is None else plain_query(query.keywords),
+        )
         async with self._banks.use(query.bank) as opened:
             return await self._ranking.search(opened, query)
 

@@ -16,6 +16,7 @@ from store.model import (
     Card,
     CardOutcome,
     Checked,
+    Day,
     Document,
     Erased,
     Exported,
@@ -31,9 +32,11 @@ from store.model import (
     NewDocument,
     NewMemory,
     NewNarrative,
+    NewNotes,
     NewRisk,
     NewSkill,
     NewTask,
+    NotesKept,
     Page,
     Put,
     Query,
@@ -160,6 +163,22 @@ class Engine(Protocol):
     async def sources(self, bank: str) -> tuple[SourceCount, ...]: ...
 
     # --- what agents write down ------------------------------------------------------------
+    async def put_notes(self, bank: str, notes: NewNotes) -> NotesKept:
+        """Keep cards, tasks, risks, events, profiles and new task statuses: all or none."""
+        ...
+
+    async def days(
+        self,
+        bank: str,
+        *,
+        kinds: Sequence[Kind] = ("event", "memory"),
+        filters: Filters = ANY,
+        each: int = 12,
+        limit: int = 90,
+    ) -> list[Day]:
+        """The last days on which something happened, latest first, with the latest of each."""
+        ...
+
     async def put_cards(self, bank: str, new: Sequence[NewCard]) -> list[CardOutcome]: ...
     async def card(self, bank: str, id: str) -> Card: ...
     async def cards(

@@ -179,9 +179,9 @@ def where(filters: Filters, kinds: Iterable[Kind] = ()) -> tuple[str, list[Any]]
         # Only what says how sure it is can be too unsure.
         conditions.append("(items.confidence IS NULL OR items.confidence >= ?)")
         values.append(filters.min_confidence)
-    if filters.contains:
+    for word in (filters.contains or "").split():
         conditions.append("instr(casefold(items.title || char(10) || items.text), casefold(?))")
-        values.append(filters.contains)
+        values.append(word)
     if not filters.include_superseded and "superseded" not in filters.statuses:
         conditions.append("items.superseded_by IS NULL")
     for name, wanted in filters.metadata.items():

@@ -13,6 +13,14 @@ from store.model import Item, Kind
 
 CANDIDATES: Final = 50
 
+# Words that may come and go without changing what is said. "Not", numbers and names may not.
+_GLUE: Final = frozenset(
+    index_text(
+        "a an the is are was were be been am this that these those it its we our i my you your"
+        " he his she her they their and of to for with has have had do does did so very just also"
+    ).split()
+)
+
 
 def words_of(text: str) -> frozenset[str]:
     return frozenset(index_text(text).split())
@@ -27,6 +35,19 @@ def likeness(one: frozenset[str], other: frozenset[str]) -> float:
 
 def same_words(one: str, other: str) -> bool:
     return index_text(one) == index_text(other)
+
+
+def same_substance(one: str, other: str) -> bool:
+    """Whether two texts say the same words in the same order, articles and the like aside.
+
+    Likeness is no measure for this: "the limit is 30" and "the limit is 60" are very alike.
+    """
+    return _substance(one) == _substance(other)
+
+
+def _substance(text: str) -> list[str]:
+    words = index_text(text).split()
+    return [word for word in words if word not in _GLUE] or words
 
 
 def candidates(

@@ -327,6 +327,14 @@ class Narrative(Struct, frozen=True, kw_only=True):
     item: Item
 
 
+class Day(Struct, frozen=True, kw_only=True):
+    """A day (UTC, such as 2026-11-16) on which something happened: how much, and the latest."""
+
+    date: str
+    count: int
+    items: tuple[Item, ...]
+
+
 class AgentProfile(Struct, frozen=True, kw_only=True):
     """What an agent of a role is and how it works; prompts are made of it by a surface."""
 
@@ -344,6 +352,27 @@ class AgentProfile(Struct, frozen=True, kw_only=True):
     recall_pattern: str = ""
     system_prompt: str = ""
     activation_prompt: str = ""
+
+
+class NewNotes(Struct, frozen=True, kw_only=True):
+    """What an agent drew from its work, to be kept all together or not at all."""
+
+    cards: tuple[NewCard, ...] = ()
+    tasks: tuple[NewTask, ...] = ()
+    risks: tuple[NewRisk, ...] = ()
+    events: tuple[NewMemory, ...] = ()
+    profiles: tuple[AgentProfile, ...] = ()
+    task_statuses: tuple[tuple[str, str], ...] = ()  # (a task's id, its new status)
+
+
+class NotesKept(Struct, frozen=True, kw_only=True):
+    """What became of notes, in the order they were given."""
+
+    cards: tuple[CardOutcome, ...] = ()
+    tasks: tuple[Put, ...] = ()
+    risks: tuple[Put, ...] = ()
+    events: tuple[Put, ...] = ()
+    changed: tuple[Task, ...] = ()
 
 
 # --- asking -----------------------------------------------------------------------------------
@@ -366,7 +395,7 @@ class Filters(Struct, frozen=True, kw_only=True):
     until: int | None = None  # occurred_at, exclusive
     min_confidence: float | None = None
     metadata: Mapping[str, Any] = {}  # each named member equals this
-    contains: str | None = None  # case-insensitive, in title or text
+    contains: str | None = None  # each word of it, case-insensitive, in title or text
     include_superseded: bool = False
 
 
@@ -440,6 +469,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     by_kind: Mapping[str, int]
     by_category: Mapping[str, int]  # of memories; "general" stands for none
     by_source: tuple[SourceCount, ...]
+    by_label: Mapping[str, int]  # items that are not of a document, by their source
     sessions: int
     documents: int
     forgotten: int

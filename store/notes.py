@@ -2,21 +2,26 @@
 
 from collections.abc import Sequence
 
-from store import cards, guides, tasks
+from store import cards, days, guides, memories, tasks
 from store.access import Access, check_page
 from store.engine import ANY
 from store.items import find
+from store.memories import Changes
 from store.model import (
     AgentProfile,
     Card,
     CardOutcome,
+    Day,
     Filters,
+    Kind,
     Narrative,
     NewCard,
     NewNarrative,
+    NewNotes,
     NewRisk,
     NewSkill,
     NewTask,
+    NotesKept,
     Put,
     Risk,
     Skill,
@@ -26,6 +31,43 @@ from store.model import (
 
 class Notes(Access):
     """See `store.engine.Engine`."""
+
+    async def put_notes(self, bank: str, notes: NewNotes) -> NotesKept:
+        now = self._now()
+        events = [memories.prepare(event, now) for event in notes.events]
+
+        def work(changes: Changes) -> NotesKept:
+            for profile in notes.profiles:
+                guides.put_profile(changes.connection, profile, now)
+            # Events first: they may be what the cards quote.
+            return NotesKept(
+                events=tuple(memories.put(changes, event) for event in events),
+                cards=tuple(cards.put(changes, card, now) for card in notes.cards),
+                tasks=tuple(tasks.put(changes, task, now) for task in notes.tasks),
+                risks=tuple(tasks.put_risk(changes, risk, now) for risk in notes.risks),
+                changed=tuple(
+                    tasks.change(changes, id, now, status=status)
+                    for id, status in notes.task_statuses
+                ),
+            )
+
+        return await self._put(bank, work)
+
+    async def days(
+        self,
+        bank: str,
+        *,
+        kinds: Sequence[Kind] = ("event", "memory"),
+        filters: Filters = ANY,
+        each: int = 12,
+        limit: int = 90,
+    ) -> list[Day]:
+        return await self._read(
+            bank,
+            lambda connection: days.days(
+                connection, kinds=kinds, filters=filters, each=each, limit=limit
+            ),
+        )
 
     async def put_cards(self, bank: str, new: Sequence[NewCard]) -> list[CardOutcome]:
         now = self._now()

@@ -17,6 +17,7 @@ from msgspec import Struct
 from store.database import Connection, Database, file_error
 from store.errors import ImportRefused
 from store.files import replace_file
+from store.handles import Handles
 
 COLUMNS: Final = (
     "id, created_at, seen_at, ended_at, transport, client_name, client_version, bank, source,"
@@ -57,6 +58,8 @@ class Sessions:
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
         self._database = database
         self._now = now
+        #: By which clients without a connection come back to a session.
+        self.handles = Handles(database)
 
     async def mint(
         self,

@@ -6,7 +6,7 @@ from typing import Any
 from store.database import Connection
 from store.documents import counts
 from store.items import LIVE
-from store.model import SessionActivity, Stats
+from store.model import KINDS, SessionActivity, Stats
 
 
 def stats(connection: Connection, bank: str, directory: Path) -> Stats:
@@ -17,9 +17,12 @@ def stats(connection: Connection, bank: str, directory: Path) -> Stats:
         "SELECT coalesce(category, 'general'), count(*) FROM items"
         f" WHERE kind = 'memory' AND {LIVE} GROUP BY 1 ORDER BY 1",
     )
-    oldest, newest = connection.execute(
-        f"SELECT min(occurred_at), max(occurred_at) FROM items WHERE {LIVE}"
-    ).fetchone()
+    by_label = _rows(
+        connection,
+        "SELECT source, count(*) FROM items"
+        f" WHERE source IS NOT NULL AND document IS NULL AND {LIVE} GROUP BY 1 ORDER BY 1",
+    )
+    oldest, newest = _span(connection)
     model = connection.execute(
         "SELECT name, revision, dims FROM models JOIN state ON state.model = models.id"
     ).fetchone()
@@ -29,15 +32,32 @@ def stats(connection: Connection, bank: str, directory: Path) -> Stats:
         by_kind=by_kind,
         by_category=dict(by_category),
         by_source=counts(connection),
-        sessions=_one(connection, f"SELECT count(DISTINCT session) FROM items WHERE {LIVE}"),
+        by_label=dict(by_label),
+        sessions=_one(
+            connection,
+            f"SELECT count(DISTINCT session) FROM items WHERE session IS NOT NULL AND {LIVE}",
+        ),
         documents=_one(connection, "SELECT count(*) FROM documents"),
-        forgotten=_one(connection, "SELECT count(*) FROM items WHERE forgotten_at IS NOT NULL"),
+        forgotten=_one(connection, "SELECT count(*) FROM items WHERE forgotten_by IS NOT NULL"),
         pending_vectors=_one(connection, "SELECT count(*) FROM vectors WHERE bytes IS NULL"),
         oldest_at=oldest,
         newest_at=newest,
         disk_bytes=disk_bytes(directory),
         model=None if model is None else f"{model[0]}@{model[1]}/{model[2]}",
     )
+
+
+def _span(connection: Connection) -> tuple[int | None, int | None]:
+    """When the oldest and the newest thing happened: the ends of the index, a kind at a time."""
+    ends: list[int] = []
+    for kind in KINDS:
+        for end in ("min", "max"):
+            (when,) = connection.execute(
+                f"SELECT {end}(occurred_at) FROM items WHERE kind = ? AND {LIVE}", (kind,)
+            ).fetchone()
+            if when is not None:
+                ends.append(when)
+    return min(ends, default=None), max(ends, default=None)
 
 
 def sessions(connection: Connection, *, limit: int) -> list[SessionActivity]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from store.database import Connection
 from store.items import SELECT, find, item_of, where
-from store.likeness import candidates, likeness, same_words, words_of
+from store.likeness import candidates, same_substance, same_words
 from store.memories import Changes, change_item, insert_row, listing, prepare
 from store.model import (
     LEVELS,
@@ -24,8 +24,6 @@ from store.model import (
     Task,
 )
 from store.validate import check_choice, check_text, encode_json
-
-SAME_TASK: Final = 0.8  # likeness of titles from which two open tasks are one
 
 _ORDER: Final = (
     "CASE items.status WHEN 'in_progress' THEN 0 WHEN 'pending' THEN 1 ELSE 2 END,"
@@ -57,7 +55,11 @@ def put(changes: Changes, task: NewTask, now: int) -> Put:
         now,
     )
     for known in candidates(changes.connection, "task", task.title):
-        if known.status != "completed" and known.user == task.user and _same(known, task.title):
+        if (
+            known.status != "completed"
+            and known.user == task.user
+            and same_substance(known.title, task.title)
+        ):
             known = change_item(changes, known, now, repeats=known.repeats + 1)
             return Put(id=known.id, rowid=known.rowid, duplicate=True, repeats=known.repeats)
     return insert_row(changes, prepared, document=None, position=None)
@@ -177,10 +179,4 @@ def risk_of(item: Item) -> Risk:
         mitigation=item.details.get("mitigation", ""),
         status=item.status or "active",
         item=item,
-    )
-
-
-def _same(known: Item, title: str) -> bool:
-    return same_words(known.title, title) or (
-        likeness(words_of(known.title), words_of(title)) >= SAME_TASK
     )

@@ -24,6 +24,7 @@ DEPTH_LIMIT: Final = 32
 TIME_LIMIT: Final = 253_402_300_800_000  # the year 10000, in unix milliseconds
 BANK_NAME_LIMIT: Final = 256
 LIST_LIMIT: Final = 1_000
+QUERY_LIMIT: Final = 65_536  # characters of a query that are looked at
 
 
 def check_text(field: str, value: str, *, limit: int = TEXT_LIMIT, empty: bool = True) -> None:
@@ -116,6 +117,14 @@ def _check_json(field: str, value: Any, depth: int) -> None:
             _check_json(field, member, depth + 1)
     elif value is not None:
         raise InvalidInput(field, "must be made of JSON values")
+
+
+def plain_query(text: str) -> str:
+    """A query that can be encoded. Any string is one; what could not be stored asks for nothing."""
+    text = text[:QUERY_LIMIT]
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode()
+    return text.replace("\x00", " ")
 
 
 def bank_name(name: str) -> str:

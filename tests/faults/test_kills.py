@@ -11,7 +11,7 @@ from tests.faults.judge import judge, run_victim
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
-ROUNDS = 12
+ROUNDS = 8
 CALLS = "fsync,fdatasync,pwrite64,ftruncate,unlink,rename"
 # Where in the stream of system calls to strike: the first ones (opening, migrating) one by one,
 # later ones farther and farther apart.

@@ -1,0 +1,300 @@
+"""The wiring: who is made, in what order, and how all of it ends.
+
+    lock ─► engine ─► hub ─► transport ─► … ─► no new work ─► last answers ─► engine closed
+
+Everything that varies (clock, settings, surfaces) is handed down from here; nothing below reaches
+for it.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+import time
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import anyio
+import structlog
+from anyio.abc import TaskGroup
+
+from daemon import logs
+from daemon.config import Settings
+from daemon.descriptors import Descriptors
+from daemon.dialects import build, chosen
+from daemon.exits import CANNOT_CREATE, CONFIG, OK, Exit
+from daemon.house import House
+from daemon.hub import Hub
+from daemon.locks import owned
+from daemon.peer import DEFAULT_BANK
+from daemon.sessions import SessionKeeper
+from daemon.surface import Surface
+from daemon.tools import Registry
+from daemon.transports import unix
+from daemon.transports.stdio import StdioWire
+from store.catalogue import wall_clock
+from store.embedded import open_engine
+from store.engine import Engine
+from store.errors import InvalidInput, StoreError
+from store.ranking import HybridRanking
+from store.validate import bank_name
+
+if TYPE_CHECKING:
+    from daemon.transports.http.server import Bound, HttpServer
+
+DRAIN_SECONDS: Final = 1.2
+CLOSE_SECONDS: Final = 0.3
+HOUSEKEEPING_SECONDS: Final = 30.0
+PARENT_SECONDS: Final = 2.0
+
+log: Final = structlog.get_logger()
+
+
+@cache
+def _fixture_surface() -> Surface:
+    from daemon.fixtures import surface  # test data: not even imported in ordinary use
+
+    return surface()
+
+
+class Surfaces:
+    """Which surface a connection sees."""
+
+    def __init__(self, settings: Settings, house: House) -> None:
+        self._settings = settings
+        self._house = house
+        self._made: dict[str, Surface] = {}
+
+    def __call__(self, dialects: str, fixtures: bool) -> Surface:
+        if self._settings.fixtures:
+            return _fixture_surface()
+        if fixtures:
+            raise LookupError("fixtures: this daemon was started without --fixtures")
+        found = self._made.get(dialects)
+        if found is None:
+            specs = build(chosen(dialects), self._house)
+            found = self._made[dialects] = Surface(name=dialects, tools=Registry(specs))
+        return found
+
+
+class Opened(NamedTuple):
+    engine: Engine
+    sessions: SessionKeeper
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncGenerator[Opened]:
+    """The engine and the sessions in its catalogue; closed in order, whatever ends the block."""
+    async with AsyncExitStack() as stack:
+        try:
+            engine = await stack.enter_async_context(
+                open_engine(settings.directories.data, ranking=HybridRanking)
+            )
+        except (StoreError, ExceptionGroup) as failure:
+            raise Exit(CANNOT_CREATE, f"the store cannot be opened: {_first(failure)}") from None
+        sessions = SessionKeeper(
+            engine.sessions, idle_days=settings.session_idle_days, keep=settings.sessions_keep
+        )
+        try:
+            # What is alive now stays alive: the collector need not look at it again and again.
+            gc.freeze()
+            yield Opened(engine, sessions)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await sessions.flush()
+
+
+def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
+    """The store's own failure, out of the task group it was raised in; a crash stays a crash."""
+    if isinstance(failure, StoreError):
+        return failure
+    inner = failure.exceptions[0]
+    if isinstance(inner, StoreError):
+        return inner
+    raise failure
+
+
+def _make_hub(settings: Settings, tasks: TaskGroup, store: Opened) -> Hub:
+    house = House(
+        engine=store.engine,
+        now=wall_clock,
+        final_limit=settings.final_limit,
+        api_key=settings.api_key,
+    )
+    return Hub(
+        settings,
+        tasks=tasks,
+        sessions=store.sessions,
+        surfaces=Surfaces(settings, house),
+        engine=store.engine.health,
+        clock=time.monotonic,
+    )
+
+
+def _prepare(settings: Settings) -> None:
+    """Everything that can be refused before anything is opened."""
+    logs.configure(settings.log_level)
+    try:
+        chosen(settings.dialects)
+        bank_name(settings.bank or DEFAULT_BANK)
+    except LookupError as error:
+        raise Exit(CONFIG, str(error.args[0])) from None
+    except InvalidInput as error:
+        raise Exit(CONFIG, f"--bank: {error.rule}") from None
+    for directory in (settings.directories.data, settings.directories.state):
+        unix.private_directory(directory)
+
+
+async def serve(
+    settings: Settings, *, is_spawned: bool, ready: int | None, http: bool = True
+) -> int:
+    """`recalld serve`: listen on the unix socket, and over HTTP, until told to stop."""
+    _prepare(settings)
+    with owned(settings.lock, "recalld serve"):
+        passed = unix.passed_socket(os.environ)
+        listener = passed or unix.bind(settings.socket)
+        inode = 0 if passed else settings.socket.lstat().st_ino
+        try:
+            bound = _bind_http(settings) if http and not is_spawned else None
+            async with opened(settings) as store, anyio.create_task_group() as tasks:
+                hub = _make_hub(settings, tasks, store)
+                _heed_signals(hub)
+                server = await unix.listen(hub, listener)
+                web = await _open_http(hub, bound) if bound is not None else None
+                log.info("daemon.ready", pid=hub.pid, version=hub.version)
+                _tell_ready(ready)
+                tasks.start_soon(_housekeeping, hub)
+                if is_spawned:
+                    tasks.start_soon(_stop_when_idle, hub)
+                await hub.stopping.wait()
+                await _drain(hub, server, web)
+                tasks.cancel_scope.cancel()
+        finally:
+            listener.close()
+            if inode:
+                unix.remove(settings.socket, inode)
+    _ignore_signals()
+    log.info("daemon.stopped")
+    logs.settle()
+    return OK
+
+
+def _bind_http(settings: Settings) -> "Bound":
+    """Where HTTP will be; what is wrong with it is said before anything else is opened."""
+    from daemon.transports.http.server import Bound  # a daemon without HTTP never imports it
+
+    return Bound(settings)
+
+
+async def _open_http(hub: Hub, bound: "Bound") -> "HttpServer":
+    from daemon.transports.http.server import HttpServer
+
+    server = HttpServer(hub, bound)
+    await server.open()
+    return server
+
+
+async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
+    """`recalld stdio --embedded`: the engine in the client's own child process."""
+    _prepare(settings)
+    # A client may start us twice, and throw the first away when it has seen enough.
+    with owned(settings.lock, "recalld stdio --embedded", settings.start_seconds):
+        async with opened(settings) as store, anyio.create_task_group() as tasks:
+            hub = _make_hub(settings, tasks, store)
+            _heed_signals(hub)
+            wire = StdioWire(hub)
+            await wire.open(descriptors)
+            tasks.start_soon(_housekeeping, hub)
+            tasks.start_soon(_until_input_ends, wire, hub)
+            tasks.start_soon(_stop_when_orphaned, hub)
+            await hub.stopping.wait()
+            hub.leaving.set()
+            await _until_quiet(hub)
+            await wire.shut()
+            tasks.cancel_scope.cancel()
+    _ignore_signals()
+    logs.settle()
+    return OK
+
+
+async def _until_input_ends(wire: StdioWire, hub: Hub) -> None:
+    await wire.serve()
+    hub.stop()
+
+
+async def _stop_when_orphaned(hub: Hub) -> None:
+    """Our client may die while somebody else still holds the other end of our input."""
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110  (the kernel tells nobody; one has to look)
+        await anyio.sleep(PARENT_SECONDS)
+    log.info("daemon.orphaned")
+    hub.stop()
+
+
+def _heed_signals(hub: Hub) -> None:
+    """SIGTERM and SIGINT end us in order; losing a terminal does not.
+
+    Plain handlers rather than the event loop's: asyncio takes its own away when the loop closes,
+    and a second signal in that moment would end us with the wrong code.
+    """
+    loop = asyncio.get_running_loop()
+
+    def stop(_number: int, _frame: object) -> None:
+        loop.call_soon_threadsafe(hub.stop)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def _ignore_signals() -> None:
+    """We are leaving anyway; the interpreter would fall back to dying of them."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+
+
+async def _stop_when_idle(hub: Hub) -> None:
+    """A daemon nobody started by hand leaves when nobody has needed it for a while."""
+    linger = hub.settings.idle_seconds
+    while True:
+        idle = time.monotonic() - hub.idle_since
+        if not hub.peers and idle >= linger:
+            log.info("daemon.idle", seconds=round(idle))
+            hub.stop()
+            return
+        await anyio.sleep(max(0.05, linger - idle if not hub.peers else min(linger, 5.0)))
+
+
+async def _housekeeping(hub: Hub) -> None:
+    while True:
+        await anyio.sleep(HOUSEKEEPING_SECONDS)
+        await hub.sessions.flush()
+
+
+async def _drain(hub: Hub, server: asyncio.Server, web: "HttpServer | None") -> None:
+    """No new connections; answers under way go out; then every connection is closed."""
+    server.close()
+    if web is not None:
+        web.refuse_new()
+    hub.leaving.set()
+    await _until_quiet(hub)
+    if web is not None:
+        await web.close()
+    for peer in list(hub.peers):
+        peer.dismiss()
+    with anyio.move_on_after(CLOSE_SECONDS):
+        await hub.until(lambda: not hub.peers)
+
+
+async def _until_quiet(hub: Hub) -> None:
+    with anyio.move_on_after(DRAIN_SECONDS):
+        await hub.until(lambda: not hub.in_flight)
+
+
+def _tell_ready(ready: int | None) -> None:
+    """Tell the process that started us that the socket is open."""
+    if ready is not None:
+        os.write(ready, b"ready\n")
+        os.close(ready)

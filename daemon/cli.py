@@ -1,0 +1,150 @@
+"""The command line: which command, which settings, which exit code."""
+
+import os
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from daemon.config import Settings, load
+from daemon.exits import UNAVAILABLE, USAGE, Exit
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def _plain_health(given: list[str]) -> SimpleNamespace | None:
+    """`recalld health` in its plain form, which runs often, without the cost of a parser."""
+    if given == ["health"] or given == ["health", "--json"]:
+        return SimpleNamespace(command="health", socket=None, json=len(given) > 1)
+    if len(given) == 3 and given[:2] == ["health", "--socket"]:
+        return SimpleNamespace(command="health", socket=given[2], json=False)
+    return None
+
+
+def _parse(given: list[str]) -> SimpleNamespace:
+    import argparse
+
+    from daemon.version import VERSION
+
+    class Parser(argparse.ArgumentParser):
+        """Bad flags are one clear line and a documented exit code."""
+
+        def error(self, message: str) -> NoReturn:
+            raise Exit(USAGE, f"{message} (see {self.prog} --help)")
+
+    parser = Parser(prog="recalld", description="The memory daemon for AI agents.")
+    parser.add_argument("--version", action="version", version=f"recalld {VERSION}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    serve = commands.add_parser("serve", help="run the daemon in the foreground")
+    _server_flags(serve)
+    serve.add_argument("--bind", metavar="HOST:PORT", help="where to open HTTP")
+    serve.add_argument("--no-http", action="store_true", help="do not open HTTP")
+    serve.add_argument("--spawned", action="store_true", help=argparse.SUPPRESS)
+    serve.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
+
+    stdio = commands.add_parser("stdio", help="speak MCP on stdin and stdout, for a client")
+    _server_flags(stdio)
+    stdio.add_argument(
+        "--embedded", action="store_true", help="no daemon: the engine in this process"
+    )
+
+    for name, about in (
+        ("health", "ask the daemon how it is; exit code 0 healthy, 1 degraded, 2 unreachable"),
+        ("status", "say which daemon is running"),
+    ):
+        probe = commands.add_parser(name, help=about)
+        probe.add_argument("--socket", metavar="PATH", help="the daemon's socket")
+        probe.add_argument("--json", action="store_true", help="print JSON")
+    stop = commands.add_parser("stop", help="ask the daemon to leave, and wait until it has")
+    stop.add_argument("--socket", metavar="PATH", help="the daemon's socket")
+    return parser.parse_args(given, SimpleNamespace())
+
+
+def _server_flags(parser: "argparse.ArgumentParser") -> None:
+    parser.add_argument("--socket", metavar="PATH", help="the unix socket")
+    parser.add_argument("--fixtures", action="store_true", default=None, help="serve test fixtures")
+    parser.add_argument("--dialects", metavar="A,B", help="tool surfaces to serve; all by default")
+    parser.add_argument(
+        "--bank", metavar="NAME", help="the bank for tools that name none; auto: one a repository"
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; the exit code. Failures are one line on stderr."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        return _run(_plain_health(given) or _parse(given))
+    except Exit as exit:
+        sys.stderr.write(f"recalld: {exit.message}\n")
+        return exit.code
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(chosen: SimpleNamespace) -> int:
+    command = chosen.command
+    if command is None:
+        raise Exit(USAGE, "a command is needed: serve, stdio, health, status or stop")
+    given: dict[str, Any] = vars(chosen)
+    flags = {
+        f"server.{name}": given[name]
+        for name in ("socket", "fixtures", "dialects", "bank", "bind")
+        if given.get(name) is not None
+    }
+    if command == "stdio":
+        _need_descriptors()
+    settings = load(flags, os.environ)
+    if settings.bank == "auto":
+        from pathlib import Path
+
+        from daemon.projects import bank_of
+
+        # A daemon that a bridge started belongs to no project; each bridge names its own.
+        settings.bank = "" if given.get("spawned") else bank_of(Path.cwd())
+    if command == "stdio" and not chosen.embedded:
+        from daemon.bridge import Bridge
+
+        return Bridge(settings, 0, 1).run()
+    if command in ("health", "status", "stop"):
+        from daemon import probe
+
+        if command == "stop":
+            return probe.stop(settings)
+        return getattr(probe, command)(settings, as_json=chosen.json)  # type: ignore[no-any-return]
+    return _serve(command, chosen, settings)
+
+
+def _need_descriptors() -> None:
+    """First of all: were 0 or 1 closed, the next file opened would get their number."""
+    try:
+        os.fstat(0)
+        os.fstat(1)
+    except OSError:
+        raise Exit(UNAVAILABLE, "stdin or stdout is closed; recalld stdio needs both") from None
+
+
+def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
+    """The two commands that run the engine, with everything it imports."""
+    from daemon.descriptors import take_descriptors
+
+    # Before the imports below: nothing of theirs may print to what a client reads.
+    descriptors = take_descriptors() if command == "stdio" else None
+    # structlog imports rich, where it is installed, for a console we never show: 70 ms of start.
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
+    import anyio
+
+    from daemon import app
+
+    if descriptors is not None:
+        return anyio.run(app.serve_stdio, settings, descriptors)
+    if chosen.spawned:
+        os.chdir("/")
+    return anyio.run(
+        lambda: app.serve(
+            settings,
+            is_spawned=chosen.spawned,
+            ready=chosen.ready_fd,
+            http=not chosen.no_http,
+        )
+    )

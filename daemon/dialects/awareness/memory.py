@@ -1,0 +1,45 @@
+"""A memory, as this dialect calls a bank: found by its id, created by writing, filtered by people.
+
+The default memory always exists. Another one that nothing was written to is an error to read: an
+empty answer would hide a misspelt id.
+"""
+
+from daemon.dialects.awareness.refusal import Denied
+from daemon.house import House, provenance
+from daemon.tools import Context
+from store.errors import BankExists, BankNotFound
+from store.model import Filters, Provenance
+
+DIALECT = "awareness"
+
+
+async def to_read(house: House, context: Context, memory_id: str) -> str:
+    """The bank to read from; the default one is made if need be, another one must be there."""
+    name = memory_id or context.bank
+    try:
+        return house.engine.bank(name).name
+    except BankNotFound:
+        if memory_id and memory_id != context.bank:
+            raise Denied(f"Memory '{memory_id}' not found.") from None
+        return await to_write(house, context, memory_id)
+
+
+async def to_write(house: House, context: Context, memory_id: str) -> str:
+    """The bank to write to, made if need be."""
+    name = memory_id or context.bank
+    try:
+        return house.engine.bank(name).name
+    except BankNotFound:
+        pass
+    try:
+        return (await house.engine.create_bank(name)).name
+    except BankExists:  # somebody else was quicker
+        return house.engine.bank(name).name
+
+
+def people(user_id: str, agent_role: str = "", session_id: str = "") -> Filters:
+    return Filters(user=user_id or None, role=agent_role or None, session=session_id or None)
+
+
+def from_here(context: Context) -> Provenance:
+    return provenance(context, DIALECT)

@@ -1,0 +1,265 @@
+"""`awareness_recall`: five ways of asking, which differ in what they fetch and what they add.
+
+| mode | searches | adds |
+|---|---|---|
+| hybrid | words and meaning | days, cards in two tiers, tasks, risks |
+| auto | words and meaning | the same, only when the answers are weak |
+| precise | words and meaning | nothing; neighbouring chunks are joined to a passage |
+| session | words and meaning | each answer is widened to the history of its session |
+| structured | words of cards only, no vectors | days, cards in two tiers, tasks, risks |
+"""
+
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from daemon.dialects.awareness import answers, memory, passages, state, widening
+from daemon.dialects.awareness.answers import BriefCard, DayView, RiskView, TaskView
+from daemon.dialects.awareness.arguments import (
+    RECALL_MODES,
+    SCOPES,
+    RecallArguments,
+    at_least,
+    chosen,
+    mapping,
+    share,
+)
+from daemon.dialects.awareness.keywords import keywords_of
+from daemon.dialects.awareness.passages import Result
+from daemon.dialects.awareness.refusal import Refused
+from daemon.dialects.awareness.widening import Cluster, Levels
+from daemon.house import House, iso
+from daemon.tools import Context
+from store.model import Card, Filters, Found, Kind, Query
+
+MOST: Final = 30
+#: Below this the best answer is not about the question: `auto` adds structured data.
+WEAK_SCORE: Final = 0.5
+#: Answers that score less are coincidences; a question without an answer gets none.
+FLOOR: Final = 0.02
+DAYS: Final = 7
+
+#: What a scope searches. Cards, tasks and risks have fields of their own in an answer, so that
+#: they are searched with the rest only by the modes that do not have these fields.
+_RAW: Final[dict[str, tuple[Kind, ...]]] = {
+    "all": ("event", "memory", "chunk", "narrative"),
+    "timeline": ("event", "memory"),
+    "knowledge": ("chunk",),
+    "insights": ("narrative",),
+}
+#: The structured parts that belong to a scope.
+_PARTS: Final[dict[str, frozenset[str]]] = {
+    "all": frozenset({"days", "cards", "tasks", "risks"}),
+    "timeline": frozenset({"days", "tasks"}),
+    "knowledge": frozenset({"cards"}),
+    "insights": frozenset({"days", "cards", "risks"}),
+}
+
+
+class Recalled(Struct, frozen=True, kw_only=True):
+    """An answer; the structured fields are there in the modes that add structured data."""
+
+    recall_mode: str
+    scope: str
+    memory_id: str
+    keyword_query: str
+    results: list[Result]
+    verified_cards: list[BriefCard] | UnsetType = UNSET
+    unverified_cards: list[BriefCard] | UnsetType = UNSET
+    recent_days: list[DayView] | UnsetType = UNSET
+    open_tasks: list[TaskView] | UnsetType = UNSET
+    risks: list[RiskView] | UnsetType = UNSET
+    supplemented: str | UnsetType = UNSET
+    levels: Levels | UnsetType = UNSET
+    clusters: list[Cluster] | UnsetType = UNSET
+    degraded: list[str] | UnsetType = UNSET
+    generated_at: str
+
+
+class Structured(Struct, frozen=True, kw_only=True):
+    verified_cards: list[BriefCard]
+    unverified_cards: list[BriefCard]
+    recent_days: list[DayView]
+    open_tasks: list[TaskView]
+    risks: list[RiskView]
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """A recall whose parameters were checked."""
+
+    bank: str
+    text: str
+    keywords: str
+    mode: str
+    scope: str
+    limit: int
+    filters: Filters
+    card_filters: Filters
+    vector_weight: float | None
+    keyword_weight: float | None
+
+    def query(
+        self,
+        kinds: tuple[Kind, ...],
+        *,
+        limit: int | None = None,
+        mode: Literal["keyword", "hybrid"] = "hybrid",
+    ) -> Query:
+        return Query(
+            bank=self.bank,
+            text=self.text,
+            keywords=self.keywords,
+            mode=mode,
+            limit=limit or self.limit,
+            kinds=kinds,
+            filters=self.filters,
+            vector_weight=self.vector_weight,
+            keyword_weight=self.keyword_weight,
+            min_score=FLOOR,
+        )
+
+
+class Recall:
+    def __init__(self, house: House) -> None:
+        self._house = house
+
+    async def __call__(self, arguments: RecallArguments, context: Context) -> Recalled:
+        question = await self._question(arguments, context)
+        found = Found() if question.mode == "structured" else await self._search(question)
+        weakness = _weakness(found) if question.mode == "auto" else ""
+        structured = (
+            await self._structured(question)
+            if question.mode in ("hybrid", "structured") or weakness
+            else None
+        )
+        extra: dict[str, Any] = msgspec.structs.asdict(structured) if structured else {}
+        if weakness:
+            extra["supplemented"] = weakness
+        if arguments.multi_level:
+            extra["levels"] = await widening.levels(
+                self._house, question.bank, found, question.filters
+            )
+        if arguments.cluster_expand:
+            extra["clusters"] = await widening.clusters(
+                self._house, question.bank, found, question.filters
+            )
+        return Recalled(
+            recall_mode=question.mode,
+            scope=question.scope,
+            memory_id=question.bank,
+            keyword_query=question.keywords,
+            results=await self._results(question, found),
+            degraded=list(found.degraded) or UNSET,
+            generated_at=iso(self._house.now()),
+            **extra,
+        )
+
+    async def _question(self, arguments: RecallArguments, context: Context) -> Question:
+        text = arguments.semantic_query.strip()
+        if not text:
+            raise Refused("semantic_query: must not be empty")
+        mode = chosen("recall_mode", arguments.recall_mode, RECALL_MODES)
+        scope = chosen("scope", arguments.scope, SCOPES)
+        limit = at_least("limit", arguments.limit, 1, MOST)
+        threshold = share("confidence_threshold", arguments.confidence_threshold)
+        vector_weight = share("vector_weight", arguments.vector_weight)
+        keyword_weight = share("full_text_weight", arguments.full_text_weight)
+        people = memory.people(arguments.user_id, arguments.agent_role, arguments.session_id)
+        filters = msgspec.structs.replace(
+            people, metadata=mapping("metadata_filter", arguments.metadata_filter)
+        )
+        if vector_weight is not None and keyword_weight is None:
+            keyword_weight = 1.0 - vector_weight
+        elif keyword_weight is not None and vector_weight is None:
+            vector_weight = 1.0 - keyword_weight
+        return Question(
+            bank=await memory.to_read(self._house, context, arguments.memory_id),
+            text=text,
+            keywords=arguments.keyword_query.strip() or keywords_of(text),
+            mode=mode,
+            scope=scope,
+            limit=limit,
+            filters=filters,
+            card_filters=msgspec.structs.replace(filters, min_confidence=threshold),
+            vector_weight=vector_weight,
+            keyword_weight=keyword_weight,
+        )
+
+    async def _search(self, question: Question) -> Found:
+        kinds = _RAW[question.scope]
+        if question.scope == "all" and question.mode != "hybrid":
+            kinds = (*kinds, "card", "task", "risk", "skill")
+        query = msgspec.structs.replace(question.query(kinds), filters=question.card_filters)
+        return await self._house.engine.search(query)
+
+    async def _results(self, question: Question, found: Found) -> list[Result]:
+        match question.mode:
+            case "precise":
+                return await passages.joined(self._house, question.bank, found)
+            case "session":
+                return await widening.whole_sessions(
+                    self._house, question.bank, found, question.filters
+                )
+            case _:
+                return [passages.excerpt(hit) for hit in found.hits]
+
+    # --- structured data ------------------------------------------------------------------
+
+    async def _structured(self, question: Question) -> Structured:
+        engine, bank, filters = self._house.engine, question.bank, question.filters
+        parts = _PARTS[question.scope]
+        cards = await self._cards(question) if "cards" in parts else []
+        verified = [answers.brief_card(card, score) for card, score in cards if card.is_verified]
+        unverified = [
+            answers.brief_card(card, score) for card, score in cards if not card.is_verified
+        ]
+        risks: list[RiskView] = []
+        if "risks" in parts:
+            wanted = msgspec.structs.replace(filters, statuses=("active", "mitigated"))
+            listed, _ = await engine.risks(bank, filters=wanted, limit=question.limit)
+            risks = [answers.risk_view(risk) for risk in listed]
+        return Structured(
+            verified_cards=verified,
+            unverified_cards=unverified,
+            recent_days=(
+                await state.recent_days(self._house, bank, DAYS, filters) if "days" in parts else []
+            ),
+            open_tasks=(
+                await state.open_tasks(self._house, bank, question.limit, filters)
+                if "tasks" in parts
+                else []
+            ),
+            risks=risks,
+        )
+
+    async def _cards(self, question: Question) -> list[tuple[Card, float | None]]:
+        """Cards about the question, best first; `structured` fills up with the latest ones."""
+        engine = self._house.engine
+        query = msgspec.structs.replace(
+            question.query(
+                ("card",), mode="keyword" if question.mode == "structured" else "hybrid"
+            ),
+            filters=question.card_filters,
+        )
+        found = await engine.search(query)
+        scored: dict[str, float] = {hit.item.id: hit.score for hit in found.hits}
+        cards: list[tuple[Card, float | None]] = [
+            (await engine.card(question.bank, id), score) for id, score in scored.items()
+        ]
+        if question.mode == "structured" and len(cards) < question.limit:
+            wanted = msgspec.structs.replace(question.card_filters, statuses=state.LIVE_CARDS)
+            latest, _ = await engine.cards(question.bank, filters=wanted, limit=question.limit)
+            room = question.limit - len(cards)
+            cards += [(card, None) for card in latest if card.id not in scored][:room]
+        return cards
+
+
+def _weakness(found: Found) -> str:
+    """Why these answers need help; empty when they do not."""
+    if not found.hits:
+        return "nothing was found by words or meaning"
+    best = found.hits[0].score
+    if best < WEAK_SCORE:
+        return f"the best answer scores {best:.2f}, below {WEAK_SCORE}"
+    return ""

@@ -1,0 +1,157 @@
+"""What all peers of one daemon share: the services, the counters, and when to leave."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+from msgspec import UNSET
+
+from daemon.changes import Changes
+from daemon.config import Settings
+from daemon.dispatcher import Dispatcher
+from daemon.health import Health, LimiterState, SessionCounts, memory_use
+from daemon.methods import METHODS
+from daemon.metrics import Meter
+from daemon.peer import Peer
+from daemon.ratelimit import Clock, Limiter
+from daemon.sessions import SessionKeeper
+from daemon.surface import Surface
+from daemon.version import VERSION
+from protocol.mcp import ServerInfo
+from protocol.shape import Shaper
+from store.model import Health as EngineHealth
+
+SERVER: ServerInfo = ServerInfo(
+    name="recalld",
+    version=VERSION,
+    title="recalld",
+    description="Memory for AI agents, local and offline",
+)
+
+
+class Hub:
+    """The services of one process; made by `daemon.app`, handed to every peer."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        tasks: TaskGroup,
+        sessions: SessionKeeper,
+        surfaces: Callable[[str, bool], Surface],
+        engine: Callable[[], EngineHealth],
+        clock: Clock,
+    ) -> None:
+        self.settings = settings
+        self.tasks = tasks
+        self.sessions = sessions
+        self.version = VERSION
+        self.pid = os.getpid()
+        self.shaper = Shaper(SERVER)
+        self.limiter = Limiter(limit=settings.requests_per_minute, clock=clock)
+        self.changes = Changes()
+        self.dispatcher = Dispatcher(
+            METHODS,
+            limit=settings.requests_per_minute,
+            clock=clock,
+            verbose=settings.log_level == "debug",
+        )
+        #: Filled in where somebody can ask for it (HTTP); see `Dispatcher.meter`.
+        self.meter = Meter()
+        self.methods = frozenset(METHODS)
+        self.clock = clock
+        self.peers: set[Peer] = set()
+        self.in_flight = 0
+        self.leaving = anyio.Event()
+        self.stopping = anyio.Event()
+        self.idle_since = clock()
+        self._clock = clock
+        self._started = clock()
+        self._surfaces = surfaces
+        self._engine = engine
+        self._change: anyio.Event | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def surface_for(self, dialects: str, *, fixtures: bool = False) -> Surface:
+        """What a connection asking for these dialects sees; LookupError names a wrong one."""
+        return self._surfaces(dialects or self.settings.dialects, fixtures)
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Call back in the loop's next turn."""
+        self._loop.call_soon(callback)
+
+    def join(self, peer: Peer) -> None:
+        self.peers.add(peer)
+
+    def leave(self, peer: Peer) -> None:
+        self.peers.discard(peer)
+        self.idle_since = self._clock()
+        self.limiter.prune({p.session_id or p.name for p in self.peers})
+        self._changed()
+
+    def begin(self) -> None:
+        """A call started that somebody waits for."""
+        self.in_flight += 1
+        self._changed()
+
+    def finish(self) -> None:
+        """A call ended, in whatever way."""
+        self.in_flight -= 1
+        self._changed()
+
+    async def until(self, claim: Callable[[], bool]) -> None:
+        """Wait until a claim about our peers and calls is true."""
+        while not claim():
+            self._change = anyio.Event()
+            await self._change.wait()
+
+    def _changed(self) -> None:
+        if self._change is not None:
+            self._change.set()
+
+    def stop(self) -> None:
+        """Ask the process to leave: in an orderly way, soon."""
+        self.stopping.set()
+
+    async def health(self, surface: Surface) -> Health:
+        """Seed 003's health/check, with true numbers."""
+        total = await self.sessions.total()
+        engine = self._engine()
+        trouble = self.sessions.trouble
+        degraded = [*([trouble] if trouble else []), *engine.degraded]
+        return Health(
+            status="degraded" if degraded or not engine.is_ready else "healthy",
+            version=self.version,
+            uptime=int(self._clock() - self._started),
+            memory=memory_use(),
+            sessions=SessionCounts(total=total, active=self._active()),
+            tools_registered=len(surface.tools),
+            database="connected" if engine.is_ready and not trouble else "error",
+            rate_limiter=LimiterState(
+                requests_per_minute=self.limiter.limit, current_requests=self.limiter.current()
+            ),
+            degraded=degraded or UNSET,
+        )
+
+    def gauges(self) -> list[tuple[str, str, float]]:
+        """What the engine adds to the metrics: (name, help, value)."""
+        return []
+
+    async def status(self) -> dict[str, Any]:
+        """What `recalld status` prints."""
+        return {
+            "version": self.version,
+            "pid": self.pid,
+            "uptime": int(self._clock() - self._started),
+            "connections": len(self.peers),
+            "inFlight": self.in_flight,
+            "sessions": {"total": await self.sessions.total(), "active": self._active()},
+            "socket": str(self.settings.socket),
+            "data": str(self.settings.directories.data),
+        }
+
+    def _active(self) -> int:
+        return len({peer.session_id for peer in self.peers if peer.session_id is not None})

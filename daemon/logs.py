@@ -1,0 +1,63 @@
+"""JSON lines on stderr: events with names and fields, never the text of a memory.
+
+A field that could hold what a user wrote (text, query, content, arguments) does not belong in a log
+call; lengths and ids do. On stdio, stdout is the wire, so nothing here ever touches it.
+"""
+
+import logging
+import sys
+from typing import Any, Final
+
+import orjson
+import structlog
+
+from daemon.patient import PatientWriter, patient_stderr
+
+LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+def configure(level: str) -> None:
+    """Set up structlog once, at the start of a process."""
+    patient = patient_stderr()
+    stream: Any = sys.stderr if patient is None else _Lines(patient)
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(serializer=_serialize),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
+        logger_factory=structlog.WriteLoggerFactory(file=stream),
+        cache_logger_on_first_use=True,
+    )
+
+
+def settle(seconds: float = 0.2) -> None:
+    """Before the process ends: let the last lines out."""
+    patient = patient_stderr()
+    if patient is not None:
+        patient.settle(seconds)
+
+
+class _Lines:
+    """As much of a text stream as structlog asks for."""
+
+    def __init__(self, writer: PatientWriter) -> None:
+        self._writer = writer
+
+    def write(self, line: str) -> int:
+        self._writer.write(line.encode())
+        return len(line)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+def _serialize(event: dict[str, object], **_: object) -> str:
+    return orjson.dumps(event, default=repr).decode()

@@ -1,0 +1,87 @@
+"""A sliding window: never more than `limit` admissions in any `seconds`, exactly.
+
+Seed 003, Rate Limiting. Each admission leaves a time stamp; one that is `seconds` old has left the
+window. The clock is monotonic, so that setting the wall clock neither frees nor locks out anybody.
+Every stamp is added once and removed once: O(1) amortised, and at most `limit` of them are kept.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+Clock = Callable[[], float]
+
+
+class SlidingWindow:
+    """The admissions of one session."""
+
+    __slots__ = ("_clock", "_limit", "_seconds", "_stamps")
+
+    def __init__(self, *, limit: int, seconds: float, clock: Clock) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._clock = clock
+        self._stamps: deque[float] = deque()
+
+    def admit(self) -> float:
+        """0.0 when admitted; otherwise the seconds until the next slot is free."""
+        now = self._clock()
+        stamps = self._stamps
+        self._forget(now)
+        if len(stamps) < self._limit:
+            stamps.append(now)
+            return 0.0
+        # Never 0.0 for a refusal, however the subtraction rounds.
+        return max(stamps[0] + self._seconds - now, 1e-9)
+
+    def count(self) -> int:
+        """How many admissions the window holds now."""
+        self._forget(self._clock())
+        return len(self._stamps)
+
+    def _forget(self, now: float) -> None:
+        stamps = self._stamps
+        while stamps and stamps[0] + self._seconds <= now:
+            stamps.popleft()
+
+
+class Limiter:
+    """A window per session; `limit` 0 admits everything and counts nothing."""
+
+    def __init__(self, *, limit: int, clock: Clock, seconds: float = 60.0) -> None:
+        self.limit = limit
+        self._seconds = seconds
+        self._clock = clock
+        self._windows: dict[str, SlidingWindow] = {}
+
+    def window(self, key: str) -> SlidingWindow | None:
+        """The window of a session: the same one for as long as it holds admissions."""
+        if self.limit == 0:
+            return None
+        found = self._windows.get(key)
+        if found is None:
+            found = SlidingWindow(limit=self.limit, seconds=self._seconds, clock=self._clock)
+            self._windows[key] = found
+        return found
+
+    def rename(self, old: str, new: str) -> SlidingWindow | None:
+        """A connection turned out to be session `new`: its admissions go there."""
+        window = self._windows.pop(old, None)
+        known = self._windows.get(new)
+        if known is not None:
+            return known
+        if window is not None:
+            self._windows[new] = window
+            return window
+        return self.window(new)
+
+    def current(self) -> int:
+        """Admissions in the last window, over all sessions."""
+        return sum(window.count() for window in self._windows.values())
+
+    def prune(self, alive: set[str]) -> None:
+        """Forget windows that are empty and belong to nobody connected."""
+        idle = [
+            key for key, window in self._windows.items() if key not in alive and window.count() == 0
+        ]
+        for key in idle:
+            del self._windows[key]

@@ -1,0 +1,145 @@
+"""uvicorn's HTTP/1.1 parser behind a door that does not wait for ever.
+
+uvicorn bounds neither the time a request's head may take nor its size. Here both have a limit, as
+has the number of connections; a request for another server (absolute form) is not ours to answer.
+Whatever is refused here never becomes a request: no handler hears of it.
+"""
+
+import asyncio
+import time
+from email.utils import formatdate
+from typing import Any, Final
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from daemon.transports.http.messages import CODES, Pace, error_body
+
+MOST_HEADERS: Final = 100
+MOST_HEAD_BYTES: Final = 16 * 1024
+
+_REASONS: Final = {
+    400: b"Bad Request",
+    403: b"Forbidden",
+    408: b"Request Timeout",
+    431: b"Request Header Fields Too Large",
+    503: b"Service Unavailable",
+}
+
+
+class Doorway(ServerState):
+    """What all connections share."""
+
+    def __init__(self, connections: int, pace: Pace) -> None:
+        super().__init__()
+        self.pace = pace
+        self.most_connections = connections
+        self.refused = 0
+        self._dated = 0.0
+
+    def date(self, now: float) -> None:
+        """Keep the Date header right, to the second, without a timer."""
+        if now - self._dated >= 1.0:
+            self._dated = now
+            self.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+
+
+class Door(HttpToolsProtocol):
+    """One accepted connection."""
+
+    def __init__(self, config: Config, doorway: Doorway) -> None:
+        super().__init__(config=config, server_state=doorway, app_state={})
+        self._doorway = doorway
+        self._deadline: asyncio.TimerHandle | None = None
+        self._head_bytes = 0
+        self._in_head = True
+        self._is_shut = False
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > self._doorway.most_connections:
+            self._turn_away(503, f"at most {self._doorway.most_connections} connections")
+            return
+        self._start_clock()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_clock()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_shut:
+            return
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._deadline is None:
+                self._start_clock()
+        super().data_received(data)
+        # What is still in the head after all of `data` was read is all head.
+        if self._in_head and self._head_bytes > MOST_HEAD_BYTES:
+            self._turn_away(431, f"the head of a request is at most {MOST_HEAD_BYTES} bytes")
+
+    def on_message_begin(self) -> None:
+        self._in_head = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._stop_clock()
+        self._in_head = False
+        self._head_bytes = 0
+        if self._is_shut:
+            return
+        head = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if len(self.headers) > MOST_HEADERS or head > MOST_HEAD_BYTES:
+            self._turn_away(431, f"at most {MOST_HEADERS} headers, {MOST_HEAD_BYTES} bytes in all")
+            return
+        if not self.url.startswith(b"/") and self.url != b"*":
+            self._turn_away(403, "this is no proxy: the request target must be a path")
+            return
+        if self.url == b"*":
+            self.url = b"/"
+        self._doorway.date(time.monotonic())
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if not self._is_shut:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_head = True
+        if not self._is_shut:
+            super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._turn_away(400, "this is not HTTP/1.1 as we understand it")
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Upgrades are not offered; the request is answered as if none was asked for."""
+
+    # -----------------------------------------------------------------------------------------
+
+    def _start_clock(self) -> None:
+        self._deadline = self.loop.call_later(self._doorway.pace.head, self._too_slow)
+
+    def _stop_clock(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _too_slow(self) -> None:
+        self._turn_away(408, f"the head of a request must arrive in {self._doorway.pace.head:g} s")
+
+    def _turn_away(self, status: int, message: str) -> None:
+        if self._is_shut:
+            return
+        self._is_shut = True
+        self._stop_clock()
+        self._doorway.refused += 1
+        if self.transport.is_closing():
+            return
+        body = error_body(CODES[status], message)
+        self.transport.write(
+            b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
+            b"connection: close\r\n\r\n%s" % (status, _REASONS[status], len(body), body)
+        )
+        self.transport.close()

@@ -1,0 +1,156 @@
+"""The front: guard, route, answer, one log line. Nothing a handler raises gets past it.
+
+/mcp  /mcp/<dialect>  POST /     the protocol
+/tools/…                         REST (seed 004)
+/health  /health/live  /health/ready  /metrics  /openapi.json
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from daemon.authority import Principal
+from daemon.dispatcher import contained
+from daemon.failures import describe
+from daemon.transports.http.access import Access
+from daemon.transports.http.guard import Guard, preflight
+from daemon.transports.http.messages import (
+    CLOSE,
+    Gone,
+    Receive,
+    Refusal,
+    Scope,
+    Send,
+    error_body,
+    refuse,
+    reply,
+)
+from daemon.transports.http.streamable import ProtocolRefusal
+
+if TYPE_CHECKING:
+    from daemon.hub import Hub
+
+log: Final = structlog.get_logger()
+
+Endpoint = Callable[[Scope, Receive, Send, Principal, Access], Awaitable[None]]
+
+
+class Route:
+    """An endpoint, under the name that logs and metrics use for it."""
+
+    __slots__ = ("endpoint", "is_open", "name", "verbs")
+
+    def __init__(
+        self, name: str, endpoint: Endpoint, verbs: tuple[str, ...], *, is_open: bool = False
+    ) -> None:
+        self.name = name
+        self.endpoint = endpoint
+        self.verbs = verbs
+        #: Answered without a token, and then with nothing but the least.
+        self.is_open = is_open
+
+
+class Front:
+    """The ASGI application."""
+
+    def __init__(
+        self, hub: "Hub", guard: Guard, routes: Mapping[str, Route], fallback: Mapping[str, Route]
+    ) -> None:
+        self._hub = hub
+        self._guard = guard
+        self._routes = dict(routes)
+        #: By prefix: one route for all paths that begin like this.
+        self._fallback = dict(fallback)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = self._hub.clock()
+        access = Access(scope["method"] if scope["method"] in _VERBS else "?")
+        watched = access.watching(send)
+        try:
+            failure = await contained(self._answer(scope, receive, watched, access))
+            if failure is not None:
+                await self._crashed(failure, watched, access)
+        finally:
+            seconds = self._hub.clock() - started
+            access.write(seconds)
+            self._hub.meter.http_done(access.route, access.verb, access.status, seconds)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, access: Access) -> None:
+        origin: str | None = None
+        try:
+            origin, authorization = self._guard.admit(scope)
+            send = self._sharing(send, origin)
+            route = self._find(scope["path"])
+            access.route = route.name
+            for name, value in scope["headers"]:
+                if name == b"traceparent":
+                    access.trace(value.decode("latin-1"))
+            allow = ", ".join([*route.verbs, "OPTIONS"]).encode()
+            if scope["method"] == "OPTIONS":
+                await reply(send, 204, b"", preflight(scope, allow))
+                return
+            principal = self._guard.identify(authorization)
+            if principal is None:
+                if not route.is_open:
+                    raise _unauthorized()
+                principal = NOBODY
+            access.principal = principal.name
+            if scope["method"] not in route.verbs:
+                raise Refusal(
+                    405,
+                    f"{access.verb} is not for {route.name}",
+                    headers=[(b"allow", allow), CLOSE],
+                )
+            await route.endpoint(scope, receive, send, principal, access)
+        except Refusal as refusal:
+            await refuse(send, refusal)
+        except ProtocolRefusal as refusal:
+            await reply(send, refusal.status, refusal.body())
+        except Gone:
+            access.status = 499
+
+    async def _crashed(self, failure: Exception, send: Send, access: Access) -> None:
+        """The caller hears of an id that finds the traceback in the log, and no more."""
+        error_id = secrets.token_hex(6)
+        log.error("http.crashed", error_id=error_id, route=access.route, **describe(failure))
+        if not access.status:
+            body = error_body("internal", f"Internal error: error id {error_id}")
+            await reply(send, 500, body, [CLOSE])
+
+    def _find(self, path: str) -> Route:
+        route = self._routes.get(path)
+        if route is not None:
+            return route
+        prefix = path[: path.rfind("/") + 1]
+        route = self._fallback.get(prefix)
+        if route is None:
+            raise Refusal(404, "nothing is served at this path")
+        return route
+
+    def _sharing(self, send: Send, origin: str | None) -> Send:
+        """Answers to a page on an allowed origin may be read by it, errors too."""
+        extra = self._guard.shared(origin)
+        if not extra:
+            return send
+
+        async def shared(message: dict[str, object]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *extra]  # type: ignore[misc]
+            await send(message)
+
+        return shared  # type: ignore[return-value]
+
+
+_VERBS: Final = frozenset({"GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"})
+#: A caller without a token, on the routes that answer it at all.
+NOBODY: Final = Principal(name="nobody", banks=frozenset(), can_write=False)
+
+
+def _unauthorized() -> Refusal:
+    return Refusal(
+        401,
+        "a bearer token is needed: Authorization: Bearer …",
+        headers=[(b"www-authenticate", b'Bearer realm="recalld"'), CLOSE],
+    )

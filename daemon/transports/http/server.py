@@ -1,0 +1,162 @@
+"""HTTP, opened and closed with the daemon: binding, wiring, and an orderly end."""
+
+import asyncio
+import ipaddress
+import socket
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import structlog
+from uvicorn.config import Config
+
+from daemon.config import Settings
+from daemon.dialects import DIALECTS
+from daemon.exits import CANNOT_CREATE, CONFIG, Exit
+from daemon.transports.http.door import Door, Doorway
+from daemon.transports.http.front import Front, Route
+from daemon.transports.http.guard import Guard
+from daemon.transports.http.messages import Pace
+from daemon.transports.http.operate import Operate
+from daemon.transports.http.rest import Rest
+from daemon.transports.http.sessions import HttpSessions
+from daemon.transports.http.streamable import Streamable
+from daemon.transports.http.tokens import Tokens, read_tokens
+
+if TYPE_CHECKING:
+    from daemon.hub import Hub
+
+BACKLOG: Final = 512
+#: How long responses under way may take when the daemon leaves.
+CLOSE_SECONDS: Final = 0.5
+
+log: Final = structlog.get_logger()
+
+
+class Bound:
+    """A listening socket and who may use it; made before the engine is, since it can fail."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.tokens: Tokens = read_tokens(settings.token_file)
+        host, port = parse_bind(settings.bind)
+        if not ipaddress.ip_address(host).is_loopback and not self.tokens:
+            raise Exit(
+                CONFIG,
+                f"server.bind: {host} can be reached from outside this machine; that needs"
+                " server.token_file",
+            )
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        # Named in full: asyncio turns Nagle's delay off only where it sees that this is TCP.
+        self.listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self.listener.bind((host, port))
+            self.listener.listen(BACKLOG)
+        except OSError as error:
+            self.listener.close()
+            raise Exit(
+                CANNOT_CREATE, f"{settings.bind}: cannot listen there: {error.strerror}"
+            ) from None
+        self.host = host
+        self.port: int = self.listener.getsockname()[1]
+
+
+def parse_bind(bind: str) -> tuple[str, int]:
+    """`127.0.0.1:7331`, `[::1]:0`; names are not resolved, except the one we know."""
+    host, _, port = bind.rpartition(":")
+    host = "127.0.0.1" if host == "localhost" else host.removeprefix("[").removesuffix("]")
+    try:
+        ipaddress.ip_address(host)
+        number = int(port, 10)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= 65_535:
+        raise Exit(CONFIG, f"server.bind: {bind!r} is not an address and a port")
+    return host, number
+
+
+class HttpServer:
+    """HTTP of one daemon."""
+
+    def __init__(self, hub: "Hub", bound: Bound, pace: Pace | None = None) -> None:
+        self._hub = hub
+        self._pace = pace or Pace()
+        self._bound = bound
+        self._sessions = HttpSessions(hub)
+        self._doorway = Doorway(hub.settings.connections, self._pace)
+        self._guard = Guard(
+            host=bound.host,
+            port=bound.port,
+            hosts=hub.settings.hosts,
+            origins=hub.settings.cors_origins,
+            tokens=bound.tokens,
+        )
+        self._server: asyncio.Server
+
+    async def open(self) -> None:
+        """Accept requests from now on."""
+        self._hub.dispatcher.meter = self._hub.meter
+        config = Config(
+            self._front(),
+            http=Door,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=int(self._pace.idle),
+        )
+        config.load()
+        self._bound.listener.setblocking(False)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: Door(config, self._doorway), sock=self._bound.listener
+        )
+        log.info("http.ready", host=self._bound.host, port=self._bound.port)
+
+    def _front(self) -> Front:
+        hub = self._hub
+        operate = Operate(hub, self._sessions)
+        rest = Rest(hub, self._sessions, self._pace)
+        routes = {
+            "/health": Route("/health", operate.health, ("GET",), is_open=True),
+            "/health/live": Route("/health/live", operate.live, ("GET",), is_open=True),
+            "/health/ready": Route("/health/ready", operate.ready, ("GET",), is_open=True),
+            "/metrics": Route("/metrics", operate.metrics, ("GET",)),
+            **rest.routes(),
+        }
+        if hub.settings.mcp:
+            routes |= self._mcp()
+        return Front(hub, self._guard, routes, rest.fallback())
+
+    def _mcp(self) -> dict[str, Route]:
+        """Every dialect at /mcp, one at /mcp/<dialect>; the bare origin is /mcp too (seed 004)."""
+        verbs = ("GET", "POST", "DELETE")
+        everything = self._endpoint("")
+        found = {path: Route("/mcp", everything, verbs) for path in ("/mcp", "/mcp/", "/")}
+        for name in DIALECTS:
+            found[f"/mcp/{name}"] = Route(f"/mcp/{name}", self._endpoint(name), verbs)
+        return found
+
+    def _endpoint(self, dialects: str) -> Streamable:
+        surface = self._hub.surface_for(dialects)
+        return Streamable(self._hub, self._sessions, surface, dialects=dialects, pace=self._pace)
+
+    def refuse_new(self) -> None:
+        """No further connections; subscriptions and standalone streams end."""
+        self._server.close()
+
+    async def close(self) -> None:
+        """Responses under way go out, within a bound; then every connection is closed."""
+        self._sessions.close()
+        for connection in list(self._doorway.connections):
+            connection.shutdown()
+        with anyio.move_on_after(CLOSE_SECONDS):
+            while self._doorway.tasks:
+                await asyncio.wait(set(self._doorway.tasks))
+        for task in list(self._doorway.tasks):
+            task.cancel()
+        for connection in list(self._doorway.connections):
+            connection.transport.abort()
+        if self._doorway.tasks:
+            await asyncio.wait(set(self._doorway.tasks), timeout=CLOSE_SECONDS)

@@ -1,0 +1,363 @@
+"""Legacy sessions over HTTP: what `initialize` agreed, found again by a secret handle.
+
+A client proves its session with the `Mcp-Session-Id` we gave it. The catalogue keeps a digest of
+it and what was agreed, so that a session outlives the daemon; who it belongs to is part of that, so
+that a handle is worth nothing with another token: it is unknown, like any other (S15).
+
+Modern requests and REST have no session of their own. They come from a visitor: a principal and
+the client it says it is, for the limiter and as the origin of what is stored.
+"""
+
+import secrets
+from collections import OrderedDict
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from daemon.authority import Principal
+from daemon.changes import Follower
+from daemon.peer import DEFAULT_BANK
+from daemon.surface import Surface
+from daemon.tools import ToolFailure
+from daemon.transports.http.events import Stream
+from protocol import jsonrpc
+from protocol.connection import Call, Connection
+from protocol.errors import Fault, error_object
+from protocol.jsonrpc import Response
+from protocol.lifecycle import ClientCapabilities, Handshake, Implementation
+from protocol.revisions import negotiate
+
+if TYPE_CHECKING:
+    from daemon.hub import Hub
+
+ASK_SECONDS: Final = 60.0
+#: Finished streams a session keeps for a client that lost the connection.
+KEPT_STREAMS: Final = 16
+#: Sessions and visitors held in memory; sessions beyond that are read again when needed.
+HELD: Final = 1024
+_HANDLE_BYTES: Final = 32
+_HANDLE_LENGTH: Final = 43
+
+
+class Agreed(Struct, frozen=True, kw_only=True):
+    """What a session remembers across restarts."""
+
+    revision: str
+    principal: str
+    dialects: str
+    client: Implementation
+    capabilities: ClientCapabilities
+    log_level: str | None = "debug"
+    uris: list[str] = []
+
+
+_agreed: Final = msgspec.json.Decoder(Agreed)
+
+
+class Visitor:
+    """Somebody without a session of the protocol's: a principal and its client's name."""
+
+    def __init__(self, hub: "Hub", principal: Principal, client: str) -> None:
+        self.hub = hub
+        self.principal = principal
+        self.client = client
+        self.window = hub.limiter.window(f"http:{principal.name}:{client}")
+        self.log_level: str | None = None
+        self.listens = 0
+        self.session_id: str | None = None
+        self.bank = principal.bank(hub.settings.bank or DEFAULT_BANK)
+        self._opening = anyio.Lock()
+
+    async def session(self) -> str:
+        """A session of the engine's: the origin of what this visitor stores."""
+        async with self._opening:
+            if self.session_id is None:
+                with anyio.CancelScope(shield=True):
+                    await self._open()
+        assert self.session_id is not None
+        self.hub.sessions.saw(self.session_id)
+        return self.session_id
+
+    async def _open(self) -> None:
+        self.session_id = await self.hub.sessions.open(
+            resume=None,
+            transport="http",
+            client_name=self.client or None,
+            client_version=None,
+            bank=self.bank,
+        )
+
+
+class HttpSession(Visitor):
+    """A legacy session: one `initialize`, then many requests, in any order and at once."""
+
+    def __init__(
+        self,
+        hub: "Hub",
+        principal: Principal,
+        connection: Connection,
+        surface: Surface,
+        *,
+        digest: bytes,
+        dialects: str,
+    ) -> None:
+        handshake = connection.lifecycle.handshake
+        assert handshake is not None
+        super().__init__(hub, principal, handshake.client.name)
+        self.window = hub.limiter.window(digest.hex())
+        self.connection = connection
+        self.handshake: Handshake = handshake
+        self.surface = surface
+        self.digest = digest
+        self.dialects = dialects
+        self.log_level = "debug"
+        self.follower = Follower(self._is_ready, self._publish, surface, set())
+        self.standalone: Stream | None = None
+        self.streams: OrderedDict[str, Stream] = OrderedDict()
+        self.scopes: dict[int, anyio.CancelScope] = {}
+        self.running: dict[int, Stream] = {}
+        self._asked: dict[bytes, _Asked] = {}
+        self._asks = 0
+        self._streams_made = 0
+        self._label = secrets.token_hex(4)
+        hub.changes.follow(self.follower)
+
+    # --- streams -----------------------------------------------------------------------------
+
+    def stream(self) -> Stream:
+        """A stream for one response; kept from when its client may want to resume it."""
+        self._streams_made += 1
+        return Stream(
+            limit=self.hub.settings.output_bytes,
+            label=f"{self._label}-{self._streams_made}",
+            priming=self.handshake.revision.priming,
+        )
+
+    def keep(self, stream: Stream) -> None:
+        self.streams[stream.label] = stream
+        self.forget_streams()
+
+    def forget_streams(self) -> None:
+        """Let the oldest finished streams go, by number and by size."""
+        limit = 4 * self.hub.settings.output_bytes
+        finished = [s for s in self.streams.values() if s.is_done and not s.has_reader]
+        size = sum(stream.size for stream in finished)
+        while finished and (len(finished) > KEPT_STREAMS or size > limit):
+            oldest = finished.pop(0)
+            size -= oldest.size
+            del self.streams[oldest.label]
+
+    def listen(self) -> Stream | None:
+        """The stream of a GET; None while another one is being read (D24)."""
+        if self.standalone is None or self.standalone.is_done:
+            self.standalone = self.stream()
+            self.streams[self.standalone.label] = self.standalone
+        return None if self.standalone.has_reader else self.standalone
+
+    def find_stream(self, last_event: str) -> tuple[Stream, int] | None:
+        """The stream an event id belongs to, and how far its client got."""
+        label, _, number = last_event.rpartition(".")
+        found = self.streams.get(label)
+        if found is None or not number.isascii() or not number.isdigit() or len(number) > 12:
+            return None
+        return found, int(number)
+
+    def _publish(self, frame: bytes) -> None:
+        """What belongs to no call goes to the standalone stream, if there ever was one."""
+        if self.standalone is not None:
+            self.standalone.send(frame)
+
+    def _is_ready(self) -> bool:
+        return self.connection.lifecycle.initialized
+
+    # --- questions to the client -------------------------------------------------------------
+
+    async def ask(self, stream: Stream, method: str, params: bytes) -> object:
+        """A request of ours, on the stream of the call that wants to know (S09)."""
+        self._asks += 1
+        key = b'"%s-%d"' % (self._label.encode(), self._asks)
+        asked = self._asked[key] = _Asked()
+        try:
+            stream.send(jsonrpc.request(key, method, params))
+            with anyio.fail_after(ASK_SECONDS):
+                await asked.done.wait()
+        except TimeoutError:
+            raise ToolFailure(f"the client did not answer {method} in {ASK_SECONDS:g} s") from None
+        finally:
+            del self._asked[key]
+        if asked.error:
+            raise ToolFailure(f"the client refused {method}")
+        return msgspec.json.decode(asked.result)
+
+    def answered(self, response: Response) -> None:
+        asked = self._asked.get(response.key)
+        if asked is not None:
+            asked.result, asked.error = response.result, response.error
+            asked.done.set()
+
+    # --- the end -----------------------------------------------------------------------------
+
+    def cancel(self, call: Call) -> None:
+        """The client no longer wants an answer: the open response ends with an error (D16)."""
+        scope = self.scopes.get(id(call))
+        stream = self.running.get(id(call))
+        if scope is not None:
+            scope.cancel()
+        if call.batch is not None:
+            frame = self.connection.drop(call)
+        else:
+            error = error_object(Fault.CANCELLED, "by the client", call.revision)
+            frame = self.connection.refuse(call, error)
+        if stream is not None and (frame or call.batch is None):
+            stream.finish(frame)
+
+    def close(self) -> None:
+        """Nothing more is said on any stream, and nothing runs on."""
+        for scope in list(self.scopes.values()):
+            scope.cancel()
+        for asked in self._asked.values():
+            asked.error = b"{}"
+            asked.done.set()
+        for stream in [*self.streams.values(), *self.running.values()]:
+            stream.finish()
+        self.hub.changes.unfollow(self.follower)
+
+    def agreed(self) -> Agreed:
+        return Agreed(
+            revision=self.handshake.revision.date,
+            principal=self.principal.name,
+            dialects=self.dialects,
+            client=self.handshake.client,
+            capabilities=self.handshake.capabilities,
+            log_level=self.log_level,
+            uris=sorted(self.follower.uris),
+        )
+
+    async def save(self) -> None:
+        """Write down what is agreed now."""
+        state = msgspec.json.encode(self.agreed()).decode()
+        await self.hub.sessions.keep(self.digest, await self.session(), state)
+
+
+class HttpSessions:
+    """The legacy sessions of this daemon, and its visitors."""
+
+    def __init__(self, hub: "Hub") -> None:
+        self._hub = hub
+        self._sessions: OrderedDict[bytes, HttpSession] = OrderedDict()
+        self._visitors: OrderedDict[tuple[str, str], Visitor] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def visitor(self, principal: Principal, client: str) -> Visitor:
+        """The owner's clients are told apart; a token is one visitor whatever it says it is."""
+        key = (principal.name, client[:100] if principal.is_owner else "")
+        found = self._visitors.get(key)
+        if found is None:
+            found = self._visitors[key] = Visitor(self._hub, principal, key[1])
+            while len(self._visitors) > HELD:
+                self._visitors.popitem(last=False)
+        else:
+            self._visitors.move_to_end(key)
+        return found
+
+    async def open(
+        self, principal: Principal, connection: Connection, surface: Surface, dialects: str
+    ) -> tuple[HttpSession, str]:
+        """A new session and its handle, written down before anybody is told."""
+        handle = secrets.token_urlsafe(_HANDLE_BYTES)
+        session = HttpSession(
+            self._hub,
+            principal,
+            connection,
+            surface,
+            digest=_digest(handle),
+            dialects=dialects,
+        )
+        self._hold(session)
+        await session.save()
+        return session, handle
+
+    async def find(self, handle: str, principal: Principal, dialects: str) -> HttpSession | None:
+        """The session a handle leads to; None alike for unknown, ended and somebody else's."""
+        if len(handle) != _HANDLE_LENGTH or not handle.isascii():
+            return None
+        digest = _digest(handle)
+        session = self._sessions.get(digest) or await self._wake_up(digest, principal)
+        if session is None or session.principal.name != principal.name:
+            return None
+        if session.dialects != dialects:
+            return None
+        self._sessions.move_to_end(digest)
+        if session.session_id is not None:
+            self._hub.sessions.saw(session.session_id)
+        return session
+
+    async def end(self, session: HttpSession) -> None:
+        self._sessions.pop(session.digest, None)
+        session.close()
+        await self._hub.sessions.drop(session.digest)
+
+    def close(self) -> None:
+        for session in self._sessions.values():
+            session.close()
+
+    async def _wake_up(self, digest: bytes, principal: Principal) -> HttpSession | None:
+        """A session from before a restart, as far as it was written down."""
+        found = await self._hub.sessions.find(digest)
+        if found is None:
+            return None
+        if digest in self._sessions:
+            return self._sessions[digest]  # somebody else asked at the same time
+        agreed = _agreed.decode(found.state)
+        if agreed.principal != principal.name:
+            return None
+        try:
+            surface = self._hub.surface_for(agreed.dialects)
+        except LookupError:
+            return None
+        connection = Connection(surface.offered(), null_ids=False)
+        connection.lifecycle.handshake = Handshake(
+            revision=negotiate(agreed.revision),
+            client=agreed.client,
+            capabilities=agreed.capabilities,
+        )
+        connection.lifecycle.initialized = True
+        session = HttpSession(
+            self._hub, principal, connection, surface, digest=digest, dialects=agreed.dialects
+        )
+        session.session_id = found.session
+        session.log_level = agreed.log_level
+        session.follower.uris.update(agreed.uris)
+        self._hold(session)
+        return session
+
+    def _hold(self, session: HttpSession) -> None:
+        self._sessions[session.digest] = session
+        if len(self._sessions) <= HELD:
+            return
+        for digest, held in list(self._sessions.items()):
+            busy = held.running or any(stream.has_reader for stream in held.streams.values())
+            if not busy and held is not session:
+                held.close()
+                del self._sessions[digest]
+                return
+
+
+def _digest(handle: str) -> bytes:
+    return blake2b(handle.encode(), digest_size=32).digest()
+
+
+class _Asked:
+    """A request of ours, until it is answered."""
+
+    __slots__ = ("done", "error", "result")
+
+    def __init__(self) -> None:
+        self.done = anyio.Event()
+        self.result = b""
+        self.error = b""

@@ -1,0 +1,160 @@
+"""The unix socket: stdio framing, one legacy state a connection, the owner's processes only.
+
+The socket is 0600 in a directory that is ours and 0700, and the kernel tells us who connects. A
+file left behind by a daemon that died is replaced, but only under the data directory's lock and
+only when nobody answers on it.
+"""
+
+import asyncio
+import errno
+import os
+import socket
+import stat
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import structlog
+
+from daemon.exits import CANNOT_CREATE, LOCKED, Exit
+from daemon.failures import Overloaded, error_for
+from daemon.methods import PRIVATE
+from daemon.transports.streams import StreamWire
+from protocol import jsonrpc
+
+if TYPE_CHECKING:
+    from daemon.hub import Hub
+
+BACKLOG: Final = 512
+_FIRST_PASSED: Final = 3  # where systemd puts the first descriptor it hands over
+
+log: Final = structlog.get_logger()
+
+
+class UnixWire(StreamWire):
+    """One accepted connection; strangers and one too many are turned away at the door."""
+
+    def __init__(self, hub: "Hub") -> None:
+        super().__init__(hub, "unix", PRIVATE)
+        self._is_admitted = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        uid = _peer_uid(transport.get_extra_info("socket"))
+        if uid != os.geteuid():
+            log.warning("peer.refused", uid=uid)
+            cast("asyncio.Transport", transport).abort()
+            return
+        if len(self._hub.peers) >= self._hub.settings.connections:
+            limit = self._hub.settings.connections
+            error = error_for(Overloaded(f"at most {limit} connections"), None)
+            cast("asyncio.Transport", transport).write(jsonrpc.failure(b"", error, None))
+            transport.close()
+            return
+        self._is_admitted = True
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_admitted:
+            super().data_received(data)
+
+    def eof_received(self) -> bool:
+        return super().eof_received() if self._is_admitted else False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._is_admitted:
+            super().connection_lost(exc)
+
+
+def _peer_uid(connection: socket.socket) -> int:
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    _pid, uid, _gid = struct.unpack("3i", credentials)
+    return int(uid)
+
+
+def private_directory(path: Path) -> None:
+    """Make or check a directory: ours, 0700, no link; `Exit` says what is wrong with it."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.lstat()
+    except OSError as error:
+        raise Exit(CANNOT_CREATE, f"{path}: cannot be made: {error.strerror}") from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise Exit(CANNOT_CREATE, f"{path}: is not a directory")
+    if found.st_uid != os.geteuid():
+        raise Exit(CANNOT_CREATE, f"{path}: belongs to another user")
+    if found.st_mode & 0o077:
+        path.chmod(0o700)
+
+
+def passed_socket(environment: Mapping[str, str]) -> socket.socket | None:
+    """The socket systemd hands over (`LISTEN_FDS`), if it does."""
+    if environment.get("LISTEN_PID") != str(os.getpid()):
+        return None
+    if environment.get("LISTEN_FDS") != "1":
+        raise Exit(CANNOT_CREATE, "LISTEN_FDS: exactly one socket is expected")
+    try:
+        passed = socket.socket(fileno=_FIRST_PASSED)
+    except OSError as error:
+        raise Exit(CANNOT_CREATE, f"LISTEN_FDS: {error.strerror}") from None
+    if passed.family is not socket.AF_UNIX or passed.type is not socket.SOCK_STREAM:
+        raise Exit(CANNOT_CREATE, "LISTEN_FDS: the socket is not a unix stream socket")
+    return passed
+
+
+def bind(path: Path) -> socket.socket:
+    """A listening socket at `path`. Call under the data directory's lock."""
+    # A socket in a directory that others can write to (like /tmp itself) could be swapped.
+    if not path.parent.exists() or path.parent.stat().st_uid == os.geteuid():
+        private_directory(path.parent)
+    _clear_stale(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)  # 0600 from the first instant: no window for a chmod to close
+    try:
+        listener.bind(str(path))
+    except OSError as error:
+        listener.close()
+        raise Exit(
+            CANNOT_CREATE, f"{path}: cannot listen there: {error.strerror or error}"
+        ) from None
+    finally:
+        os.umask(before)
+    listener.listen(BACKLOG)
+    return listener
+
+
+def _clear_stale(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise Exit(CANNOT_CREATE, f"{path}: {error.strerror}") from None
+    if not stat.S_ISSOCK(found.st_mode):
+        raise Exit(CANNOT_CREATE, f"{path}: exists and is not a socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except OSError as error:
+            if error.errno == errno.ECONNREFUSED:
+                path.unlink(missing_ok=True)
+                return
+            raise Exit(LOCKED, f"{path}: in use and not answering: {error.strerror}") from None
+    raise Exit(LOCKED, f"{path}: another daemon is listening there")
+
+
+async def listen(hub: "Hub", listener: socket.socket) -> asyncio.Server:
+    """Accept connections from now on, until the server is closed."""
+    listener.setblocking(False)
+    loop = asyncio.get_running_loop()
+    return await loop.create_unix_server(lambda: UnixWire(hub), sock=listener, backlog=BACKLOG)
+
+
+def remove(path: Path, listener_inode: int) -> None:
+    """Take our socket file away, unless somebody else's is there by now."""
+    try:
+        if path.lstat().st_ino == listener_inode:
+            path.unlink()
+    except OSError:
+        return

@@ -1,0 +1,141 @@
+"""The one list of error numbers, by revision, with the source of each.
+
+Code inside the house speaks of faults by name; the number depends on the revision the answer goes
+to and is looked up here. Seed 003's codes (-32000, -32001, -32002) are ours in the legacy era. In
+2026-07-28 that range is discouraged and -32002 excluded, so an unknown tool is -32602 and a
+database error -32603 with `data.kind`; -32001 stays (DESIGN section 4).
+"""
+
+from enum import Enum
+from typing import Any, Final
+
+from msgspec import UNSET, Struct, UnsetType
+
+from protocol.revisions import Revision
+
+
+class Fault(Enum):
+    """What went wrong: (name, legacy code, modern code, title, source of the code)."""
+
+    PARSE_ERROR = ("parse_error", -32700, -32700, "Parse error", "JSON-RPC 2.0 section 5.1")
+    INVALID_REQUEST = (
+        "invalid_request",
+        -32600,
+        -32600,
+        "Invalid request",
+        "JSON-RPC 2.0 section 5.1",
+    )
+    METHOD_NOT_FOUND = (
+        "method_not_found",
+        -32601,
+        -32601,
+        "Method not found",
+        "JSON-RPC 2.0 section 5.1",
+    )
+    INVALID_PARAMS = (
+        "invalid_params",
+        -32602,
+        -32602,
+        "Invalid params",
+        "JSON-RPC 2.0 section 5.1",
+    )
+    INTERNAL_ERROR = (
+        "internal_error",
+        -32603,
+        -32603,
+        "Internal error",
+        "JSON-RPC 2.0 section 5.1",
+    )
+    TOOL_NOT_FOUND = ("tool_not_found", -32000, -32602, "Tool not found", "seed 003; MCP tools")
+    RATE_LIMITED = ("rate_limited", -32001, -32001, "Rate limit exceeded", "seed 003")
+    OVERLOADED = ("overloaded", -32001, -32001, "Too many requests in flight", "ours, as seed 003")
+    DATABASE_ERROR = ("database_error", -32002, -32603, "Database error", "seed 003")
+    RESOURCE_NOT_FOUND = (
+        "resource_not_found",
+        -32002,
+        -32602,
+        "Resource not found",
+        "MCP resources, both eras",
+    )
+    DAEMON_LOST = ("daemon_lost", -32603, -32603, "The daemon went away", "ours; see daemon/bridge")
+    CANCELLED = ("cancelled", -32800, -32800, "Request cancelled", "D16; outside reserved ranges")
+    HEADER_MISMATCH = (
+        "header_mismatch",
+        -32020,
+        -32020,
+        "Header mismatch",
+        "MCP 2026-07-28 streamable HTTP",
+    )
+    MISSING_CAPABILITY = (
+        "missing_capability",
+        -32603,
+        -32021,
+        "Missing client capability",
+        "MCP 2026-07-28 basic",
+    )
+    UNSUPPORTED_VERSION = (
+        "unsupported_version",
+        -32022,
+        -32022,
+        "Unsupported protocol version",
+        "MCP 2026-07-28 versioning",
+    )
+
+    def __init__(self, kind: str, legacy: int, modern: int, title: str, source: str) -> None:
+        self.kind = kind
+        self.legacy_code = legacy
+        self.modern_code = modern
+        self.title = title
+        self.source = source
+
+    def code(self, revision: Revision | None) -> int:
+        """The number of this fault in an answer shaped for `revision` (None: not agreed yet)."""
+        if revision is not None and revision.modern:
+            return self.modern_code
+        return self.legacy_code
+
+
+#: Kinds whose number alone is ambiguous; their answers carry `data.kind`.
+_NAMED: Final = frozenset(
+    {
+        Fault.OVERLOADED,
+        Fault.DATABASE_ERROR,
+        Fault.RESOURCE_NOT_FOUND,
+        Fault.TOOL_NOT_FOUND,
+        Fault.DAEMON_LOST,
+    }
+)
+
+
+class ErrorObject(Struct, frozen=True, kw_only=True):
+    """The `error` member of a JSON-RPC answer."""
+
+    code: int
+    message: str
+    data: dict[str, Any] | UnsetType = UNSET
+
+
+class ProtocolError(Exception):
+    """The peer broke a rule, or asks for what is not there; carries what to answer."""
+
+    def __init__(self, fault: Fault, details: str = "", **data: Any) -> None:
+        super().__init__(details or fault.title)
+        self.fault = fault
+        self.details = details
+        self.data = data
+
+
+def error_object(
+    fault: Fault, details: str = "", revision: Revision | None = None, **data: Any
+) -> ErrorObject:
+    """The answer to `fault`, with seed 003's `data.details` beside what the fault adds."""
+    extra: dict[str, Any] = dict(data)
+    if details:
+        extra["details"] = details
+    if fault in _NAMED:
+        extra["kind"] = fault.kind
+    return ErrorObject(
+        code=fault.code(revision),
+        message=f"{fault.title}: {details}" if details else fault.title,
+        data=extra or UNSET,
+    )

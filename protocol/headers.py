@@ -1,0 +1,172 @@
+"""HTTP headers that repeat what a modern message says, compared with what it says.
+
+2026-07-28 mirrors the version, the method, the name and marked tool arguments into headers, so that
+what stands between client and server can route without reading bodies. A server that reads the body
+must refuse when the two differ (-32020): whoever routed may have gone by the other one.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from protocol.errors import Fault, ProtocolError
+from protocol.jsonrpc import Request
+
+VERSION: Final = "mcp-protocol-version"
+METHOD: Final = "mcp-method"
+NAME: Final = "mcp-name"
+PARAM_PREFIX: Final = "mcp-param-"
+
+#: Which member of the params `Mcp-Name` repeats.
+_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+_OPEN: Final = "=?base64?"
+_CLOSE: Final = "?="
+_BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_SAFE_INTEGER: Final = 2**53 - 1
+
+
+class _Named(Struct):
+    name: Raw = Raw(b"")
+    uri: Raw = Raw(b"")
+
+
+_named: Final = msgspec.json.Decoder(_Named)
+_any: Final = msgspec.json.Decoder()
+
+#: Header values by lower-case name; more than one value when a header was repeated.
+Headers = Mapping[str, Sequence[str]]
+
+
+class Mirrored(Struct, frozen=True):
+    """A tool argument that a header repeats: the property path to it, and the header."""
+
+    path: tuple[str, ...]
+    header: str
+
+
+def check_request(headers: Headers, request: Request, version: str | None) -> None:
+    """Compare the standard headers with a request; `ProtocolError` (-32020) when they differ.
+
+    `version` is what the body says, None when that is not even a string.
+    """
+    said = _single(headers, VERSION, "MCP-Protocol-Version")
+    if version is not None and said != version:
+        raise _differs("MCP-Protocol-Version", said, version)
+    method = _single(headers, METHOD, "Mcp-Method")
+    if method != request.method:
+        raise _differs("Mcp-Method", method, request.method)
+    member = _NAMED.get(request.method)
+    if member is None:
+        return
+    name = decoded(_single(headers, NAME, "Mcp-Name"), "Mcp-Name")
+    raw = bytes(getattr(_named.decode(request.params), member))
+    if raw[:1] != b'"':
+        return  # a name that is missing or no string is the method's to refuse
+    value = msgspec.json.decode(raw, type=str)
+    if name != value:
+        raise _differs("Mcp-Name", name, value)
+
+
+def check_arguments(headers: Headers, mirrored: Sequence[Mirrored], arguments: bytes) -> None:
+    """Compare the `Mcp-Param-*` headers with the arguments they repeat (H22)."""
+    try:
+        values = _any.decode(arguments)
+    except msgspec.MsgspecError:
+        return  # not what the tool takes either, which says so better
+    for entry in mirrored:
+        value = _at(values, entry.path)
+        found = headers.get(PARAM_PREFIX + entry.header.lower())
+        name = f"Mcp-Param-{entry.header}"
+        if value is None:
+            if found:
+                raise ProtocolError(
+                    Fault.HEADER_MISMATCH, f"{name} is given, {'.'.join(entry.path)} is not"
+                )
+            continue
+        said = decoded(_single(headers, PARAM_PREFIX + entry.header.lower(), name), name)
+        if not _same(said, value):
+            raise _differs(name, said, value)
+
+
+def mirrored_in(schema: dict[str, Any]) -> tuple[Mirrored, ...]:
+    """The arguments a tool's schema marks with `x-mcp-header`; ValueError when it may not."""
+    found = tuple(_marked(schema, ()))
+    names = [entry.header.lower() for entry in found]
+    if len(set(names)) != len(names):
+        raise ValueError("two properties have the same x-mcp-header")
+    return found
+
+
+def decoded(value: str, header: str) -> str:
+    """A header value as it was meant: plain, or base64 between its markers (H19)."""
+    if not (value.startswith(_OPEN) and value.endswith(_CLOSE)):
+        if not all(" " <= character <= "~" or character == "\t" for character in value):
+            raise ProtocolError(Fault.HEADER_MISMATCH, f"{header} holds characters it may not")
+        return value
+    coded = value[len(_OPEN) : -len(_CLOSE)]
+    try:
+        if not _BASE64.fullmatch(coded):
+            raise ValueError(coded)
+        return base64.b64decode(coded, validate=True).decode("utf-8", "strict")
+    except (ValueError, binascii.Error):
+        raise ProtocolError(
+            Fault.HEADER_MISMATCH, f"{header} is not the base64 of UTF-8 text"
+        ) from None
+
+
+def _single(headers: Headers, name: str, spelling: str) -> str:
+    values = headers.get(name, ())
+    if len(values) != 1:
+        how = "is missing" if not values else "is given more than once"
+        raise ProtocolError(Fault.HEADER_MISMATCH, f"{spelling} {how}")
+    return values[0]
+
+
+def _differs(header: str, said: str, value: object) -> ProtocolError:
+    return ProtocolError(
+        Fault.HEADER_MISMATCH,
+        f"{header} is {said[:100]!r}, the body says {str(value)[:100]!r}",
+    )
+
+
+def _at(values: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        if not isinstance(values, dict):
+            return None
+        values = cast("dict[str, Any]", values).get(step)
+    return values
+
+
+def _same(said: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return said == ("true" if value else "false")
+    if isinstance(value, (int, float)):
+        try:
+            return float(said) == value and abs(value) <= _SAFE_INTEGER
+        except ValueError:
+            return False
+    return isinstance(value, str) and said == value
+
+
+def _marked(schema: dict[str, Any], path: tuple[str, ...]) -> list[Mirrored]:
+    found: list[Mirrored] = []
+    for name, entry in cast("dict[str, Any]", schema.get("properties", {})).items():
+        if not isinstance(entry, dict):
+            continue
+        member = cast("dict[str, Any]", entry)
+        header = member.get("x-mcp-header")
+        if header is not None:
+            if not isinstance(header, str) or not _TOKEN.fullmatch(header):
+                raise ValueError(f"x-mcp-header of {name} is not a header name")
+            if member.get("type") not in ("string", "integer", "boolean"):
+                raise ValueError(f"x-mcp-header of {name} is on a type that cannot be mirrored")
+            found.append(Mirrored((*path, name), header))
+        found.extend(_marked(member, (*path, name)))
+    return found

@@ -1,0 +1,337 @@
+"""JSON-RPC 2.0 messages: strict bytes in, typed values out.
+
+`params`, `result` and `error` stay raw JSON until somebody knows their type; a request id stays the
+bytes it came in, so that it goes back exactly as it was, whatever its size.
+
+The typed decoder is fast, but it stops at the first wrong member and calls broken text and a wrong
+shape alike. So a message that it refuses is looked at a second time, slowly, to tell -32700 (not
+JSON) from -32600 (JSON, but no message), to find the id, and to say what was wrong. What the typed
+decoder lets through but we do not (invalid UTF-8, depth, U+0000) is tested before it, with searches
+that run at memory speed and are no cost on an ordinary line.
+"""
+
+import json
+import re
+from typing import Final, Literal, NoReturn, cast
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from protocol.errors import ErrorObject, Fault, error_object
+from protocol.revisions import Revision
+
+MAX_DEPTH: Final = 64
+MAX_NODES: Final = 100_000
+
+_ABSENT: Final = Raw(b"")
+_STRINGS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NUL_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_INTEGER: Final = re.compile(rb"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
+_BRACKETS: Final = b"[]{}"
+_NOT_BRACKETS: Final = bytes(set(range(256)) - set(_BRACKETS))
+_AS_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
+_SEPARATORS: Final = bytes(set(range(256)) - set(b",[{"))
+
+
+class _Frame(Struct, frozen=True, gc=False):
+    jsonrpc: Literal["2.0"]
+    id: Raw = _ABSENT
+    method: str | UnsetType = UNSET
+    params: Raw = _ABSENT
+    result: Raw = _ABSENT
+    error: Raw = _ABSENT
+
+
+class Request(Struct, frozen=True, gc=False):
+    """A call that wants an answer. `id` is the raw JSON of its id, `key` its identity."""
+
+    id: bytes
+    key: bytes
+    method: str
+    params: bytes
+
+
+class Notification(Struct, frozen=True, gc=False):
+    """A message that is never answered."""
+
+    method: str
+    params: bytes
+
+
+class Response(Struct, frozen=True, gc=False):
+    """The peer's answer to a request of ours: exactly one of `result` and `error` is not empty."""
+
+    key: bytes
+    result: bytes
+    error: bytes
+
+
+class Invalid(Struct, frozen=True):
+    """Bytes that are no message: what to answer, and the id if one could be read (else empty)."""
+
+    id: bytes
+    error: ErrorObject
+    fault: Fault
+
+
+Message = Request | Notification | Response | Invalid
+
+_frame_decoder: Final = msgspec.json.Decoder(_Frame)
+_array_decoder: Final = msgspec.json.Decoder(list[Raw])
+_any_decoder: Final = msgspec.json.Decoder()
+_object_decoder: Final = msgspec.json.Decoder(dict[str, Raw])
+
+_NO_PARAMS: Final = b"{}"
+
+
+def is_array(frame: bytes) -> bool:
+    """Whether a frame is a batch rather than one message."""
+    return frame.lstrip(b" \t\r\n")[:1] == b"["
+
+
+def decode(frame: bytes) -> Message:
+    """One message out of one frame; never raises."""
+    trouble = _unfit(frame)
+    if trouble is not None:
+        return trouble
+    return decode_fit(frame)
+
+
+def decode_batch(frame: bytes) -> list[Message] | Invalid:
+    """The messages of a batch; `Invalid` when the whole of it is no JSON, or empty."""
+    trouble = _unfit(frame)
+    if trouble is not None:
+        # An array is never a notification, so trouble is always the refusal.
+        return trouble if isinstance(trouble, Invalid) else _unparsed("not a batch")
+    try:
+        elements = _array_decoder.decode(frame)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        return _not_json(frame) or _invalid(b"", str(error))
+    if not elements:
+        return _invalid(b"", "a batch holds at least one message")
+    return [decode_fit(bytes(element)) for element in elements]
+
+
+def decode_fit(frame: bytes) -> Message:
+    """As `decode`, for a frame that is known to be valid UTF-8 of bounded depth."""
+    try:
+        message = _frame_decoder.decode(frame)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return _diagnose(frame)
+    raw_id = bytes(message.id)
+    if message.method is not UNSET:
+        if message.result or message.error:
+            return _invalid(raw_id, "a message has a method or a result, not both")
+        params = bytes(message.params)
+        if params[:1] != b"{":
+            if params in (b"", b"null"):
+                params = _NO_PARAMS
+            elif not raw_id:
+                params = _NO_PARAMS  # a notification is never answered, whatever it carries
+            else:
+                return _bad_params(raw_id, "params must be an object")
+        if not raw_id:
+            return Notification(message.method, params)
+        key = identity(raw_id)
+        if not key:
+            return _invalid(b"", "id must be a string or an integer")
+        return Request(raw_id, key, message.method, params)
+    return _response_or_invalid(message, raw_id)
+
+
+def unfit(body: bytes) -> str:
+    """Why a JSON body that is no message (REST) is refused before decoding it; empty if it is fit.
+
+    The same rules as for messages: strict UTF-8, bounded depth and bulk, no U+0000.
+    """
+    if b"\\u0000" in body and _NUL_ESCAPE.search(body):
+        return "U+0000 is not accepted in text"
+    trouble = _unfit(body)
+    return trouble.error.message if isinstance(trouble, Invalid) else ""
+
+
+def identity(raw_id: bytes) -> bytes:
+    """What makes an id the same id: 1, "1" differ; 1 and 1.0, "a" and "\\u0061" do not.
+
+    Empty when the JSON value may not be an id.
+    """
+    if raw_id[:1] == b'"':
+        if b"\\" not in raw_id:
+            return raw_id
+        return b'"' + msgspec.json.decode(raw_id, type=str).encode() + b'"'
+    if raw_id.isdigit():
+        return raw_id
+    number = _INTEGER.fullmatch(raw_id)
+    if number is None:
+        return b""
+    return b"0" if number[1] == b"-0" else number[1]
+
+
+def success(raw_id: bytes, result: bytes) -> bytes:
+    """The frame of an answer; `result` is encoded JSON."""
+    return b'{"jsonrpc":"2.0","id":' + raw_id + b',"result":' + result + b"}\n"
+
+
+def failure(raw_id: bytes, error: ErrorObject, revision: Revision | None) -> bytes:
+    """The frame of a refusal; with no readable id it is null or absent as the revision has it."""
+    body = _encoder.encode(error)
+    if raw_id:
+        return b'{"jsonrpc":"2.0","id":' + raw_id + b',"error":' + body + b"}\n"
+    if revision is None or revision.null_error_id:
+        return b'{"jsonrpc":"2.0","id":null,"error":' + body + b"}\n"
+    return b'{"jsonrpc":"2.0","error":' + body + b"}\n"
+
+
+def notification(method: str, params: bytes) -> bytes:
+    """The frame of a notification; `params` is encoded JSON."""
+    return b'{"jsonrpc":"2.0","method":"' + method.encode() + b'","params":' + params + b"}\n"
+
+
+def request(raw_id: bytes, method: str, params: bytes) -> bytes:
+    """The frame of a request of ours."""
+    head = b'{"jsonrpc":"2.0","id":' + raw_id + b',"method":"' + method.encode()
+    return head + b'","params":' + params + b"}\n"
+
+
+_encoder: Final = msgspec.json.Encoder()
+
+
+# --- what is refused -------------------------------------------------------------------------
+
+
+def _unfit(frame: bytes) -> Notification | Invalid | None:
+    """Refuse what the decoder would let through: bad UTF-8, depth, bulk, U+0000."""
+    if not frame.isascii():
+        try:
+            frame.decode("utf-8", "strict")
+        except UnicodeDecodeError as error:
+            return _unparsed(f"byte {error.start} is not valid UTF-8")
+    if frame.count(b"[") + frame.count(b"{") > MAX_DEPTH:
+        bare = _STRINGS.sub(b"", frame)
+        if _deeper_than(bare, MAX_DEPTH):
+            return _invalid(b"", f"nesting is deeper than {MAX_DEPTH} levels")
+        if len(bare.translate(None, _SEPARATORS)) > MAX_NODES:
+            return _invalid(_find_id(frame), f"a message holds at most {MAX_NODES} values")
+    elif frame.count(b",") > MAX_NODES:
+        bare = _STRINGS.sub(b"", frame)
+        if bare.count(b",") > MAX_NODES:
+            return _invalid(_find_id(frame), f"a message holds at most {MAX_NODES} values")
+    if b"\\u0000" in frame and _NUL_ESCAPE.search(frame):
+        return _refuse_text(frame, "U+0000 is not accepted in text")
+    return None
+
+
+def _deeper_than(bare: bytes, limit: int) -> bool:
+    """Whether brackets nest past `limit`, by peeling one level a pass (each at memory speed)."""
+    brackets = bare.translate(_AS_SQUARE, _NOT_BRACKETS)
+    for _ in range(limit):
+        if not brackets:
+            return False
+        peeled = brackets.replace(b"[]", b"")
+        if len(peeled) == len(brackets):
+            return False  # unbalanced: not JSON, which the decoder will say
+        brackets = peeled
+    return bool(brackets)
+
+
+def _diagnose(frame: bytes) -> Notification | Invalid:
+    """Say why a frame is no message: not JSON (-32700), or JSON of a wrong shape (-32600)."""
+    try:
+        members = _object_decoder.decode(frame)
+    except msgspec.ValidationError:
+        # Said at the first character; whether the rest is JSON at all is still open.
+        return _not_json(frame) or _invalid(b"", "a message is a JSON object")
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        if b"\\u" in frame and _is_json_with_surrogates(frame):
+            return _refuse_text(frame, "a lone surrogate escape is not text")
+        return _unparsed(str(error))
+    raw_id = bytes(members.get("id", b""))
+    if raw_id and not identity(raw_id):
+        return _invalid(b"", "id must be a string or an integer")
+    if bytes(members.get("jsonrpc", b"")) != b'"2.0"':
+        return _invalid(raw_id, 'jsonrpc must be the string "2.0"')
+    return _invalid(raw_id, "method must be a string")
+
+
+def _not_json(frame: bytes) -> Invalid | None:
+    try:
+        _any_decoder.decode(frame)
+    except msgspec.ValidationError:
+        return None  # JSON, though with a number beyond what Python holds
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        return _unparsed(str(error))
+    return None
+
+
+def _response_or_invalid(message: _Frame, raw_id: bytes) -> Response | Invalid:
+    result, error = bytes(message.result), bytes(message.error)
+    key = identity(raw_id)
+    if not key and (raw_id or not error) and not (raw_id == b"null" and error):
+        return _invalid(b"", "id must be a string or an integer")
+    if bool(result) == bool(error):
+        return _invalid(raw_id, "a message has a method, a result or an error")
+    return Response(key, result, error)
+
+
+def _is_json_with_surrogates(frame: bytes) -> bool:
+    def no_constants(text: str) -> NoReturn:
+        raise ValueError(text)
+
+    try:
+        json.loads(frame, parse_constant=no_constants)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _find_id(frame: bytes) -> bytes:
+    """The id of a frame that will be refused, when it can be read."""
+    try:
+        raw_id = bytes(_frame_decoder.decode(frame).id)
+        return raw_id if raw_id and identity(raw_id) else b""
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return b""
+
+
+def _refuse_text(frame: bytes, details: str) -> Notification | Invalid:
+    """Text we do not take: the message is well-formed, so it is told which call it was."""
+    try:
+        value: object = json.loads(frame)
+    except (ValueError, RecursionError):
+        return _unparsed(details)
+    raw_id = b""
+    if isinstance(value, dict):
+        members = cast("dict[str, object]", value)
+        method = members.get("method")
+        if "id" not in members and isinstance(method, str):
+            return Notification(method, _NO_PARAMS)
+        raw_id = json.dumps(members.get("id"), ensure_ascii=False).encode(errors="ignore")
+        if _NUL_ESCAPE.search(raw_id) or not _is_same(raw_id, members.get("id")):
+            raw_id = b""  # the text we refuse is in the id itself
+    if not identity(raw_id):
+        return _invalid(b"", details)
+    return _refusal(raw_id, Fault.INVALID_PARAMS, details)
+
+
+def _is_same(raw_id: bytes, value: object) -> bool:
+    return bool(json.loads(raw_id) == value)
+
+
+def _bad_params(raw_id: bytes, details: str) -> Invalid:
+    if not identity(raw_id):
+        return _invalid(b"", "id must be a string or an integer")
+    return _refusal(raw_id, Fault.INVALID_PARAMS, details)
+
+
+def _invalid(raw_id: bytes, details: str) -> Invalid:
+    if raw_id and not identity(raw_id):
+        raw_id = b""
+    return _refusal(raw_id, Fault.INVALID_REQUEST, details)
+
+
+def _unparsed(details: str) -> Invalid:
+    return _refusal(b"", Fault.PARSE_ERROR, details)
+
+
+def _refusal(raw_id: bytes, fault: Fault, details: str) -> Invalid:
+    return Invalid(raw_id, error_object(fault, details), fault)

@@ -1,0 +1,1 @@
+"""What the benches, soaks, fuzzers and client tests share: caches of peers, and raw wires."""

@@ -1,0 +1,20 @@
+// `typescript_1.mjs MODE TARGET`: the client of @modelcontextprotocol/sdk 1.x (MODE is unused).
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { run } from './use.mjs';
+
+await run(async target => {
+    const client = new Client({ name: 'driver', version: '1' }, { capabilities: {} });
+    const [command, ...args] = target.command;
+    const transport = new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } });
+    // 1.x keeps the agreed version to itself; it is read from the answer to `initialize`.
+    let version;
+    const connected = client.connect(transport);
+    const deliver = transport.onmessage;
+    transport.onmessage = (message, ...rest) => {
+        version ??= message.result?.protocolVersion;
+        deliver(message, ...rest);
+    };
+    await connected;
+    return { client, call: (params, options) => client.callTool(params, undefined, options), version: () => version };
+});

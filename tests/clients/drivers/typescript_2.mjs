@@ -1,0 +1,21 @@
+// `typescript_2.mjs MODE TARGET`: the client of @modelcontextprotocol/client 2.x.
+// MODE is "auto", "pin", or a handshake-era date, which becomes the only version on offer.
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { run } from './use.mjs';
+
+const MODES = {
+    auto: { versionNegotiation: { mode: 'auto' } },
+    pin: { versionNegotiation: { mode: { pin: '2026-07-28' } } }
+};
+
+await run(async (target, mode) => {
+    const client = new Client({ name: 'driver', version: '1' }, MODES[mode] ?? { supportedProtocolVersions: [mode] });
+    const [command, ...args] = target.command;
+    await client.connect(new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } }));
+    return {
+        client,
+        call: (params, options) => client.callTool(params, options),
+        version: () => client.getNegotiatedProtocolVersion()
+    };
+});

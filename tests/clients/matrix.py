@@ -1,0 +1,266 @@
+"""Other people's clients, by name and mode, and what each has to get out of recalld.
+
+A case is one client in one mode over one way in: `embedded` and `bridged` are `recalld stdio`
+with and without the engine in the same process, `unix` is the daemon's socket. The client runs in
+its own environment through a driver (tests/clients/drivers), which lists the tools, calls them, is
+refused an unknown one, follows progress, cancels a call and sees it stop, and leaves. A case passes
+when the driver is content, the revision agreed on is the expected one, and the server it started
+exited 0.
+
+    scripts/clients            the cases CI runs
+    scripts/clients --all      every client, every way in (two more minutes)
+    scripts/clients --list     what there is
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from scripts.kit import caches
+from scripts.kit.ours import Home, fresh_home
+
+DRIVERS: Final = Path(__file__).parent / "drivers"
+WAYS: Final = ("embedded", "bridged", "unix")
+SECONDS: Final = 60.0
+MODERN: Final = "2026-07-28"
+
+
+@dataclass(frozen=True)
+class Case:
+    client: str
+    mode: str
+    version: str
+    way: str
+    peer: str
+    everyday: bool
+
+    def __str__(self) -> str:
+        return f"{self.client} {self.mode} {self.way}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    case: Case
+    fault: str | None
+    seconds: float
+    told: dict[str, Any]
+
+
+class Failed(Exception):
+    """The client and the server did not get on; the message says where."""
+
+
+# (peer in scripts/kit/caches.py, label, mode, expected revision, ways of the everyday run)
+_PYTHON: Final = (
+    ("mcp-2", "mcp 2.3.0", "auto", MODERN, WAYS),
+    ("mcp-2", "mcp 2.3.0", "legacy", "2025-11-25", WAYS),
+    ("mcp-2", "mcp 2.3.0", MODERN, MODERN, WAYS),
+    ("mcp-1.8.1", "mcp 1.8.1", "handshake", "2024-11-05", ("bridged",)),
+    ("mcp-1.9.4", "mcp 1.9.4", "handshake", "2025-03-26", ("embedded", "bridged")),
+    ("mcp-1.10.1", "mcp 1.10.1", "handshake", "2025-06-18", ()),
+    ("mcp-1.22.0", "mcp 1.22.0", "handshake", "2025-06-18", ("bridged",)),
+    ("mcp-1.25.0", "mcp 1.25.0", "handshake", "2025-11-25", ("bridged",)),
+)
+_NPM: Final = (
+    ("sdk-1", "npm sdk 1.32.2", "handshake", "2025-11-25", ("embedded", "bridged")),
+    ("client-2", "npm client 2.4.0", "2024-11-05", "2024-11-05", ("bridged",)),
+    ("client-2", "npm client 2.4.0", "2025-03-26", "2025-03-26", ("bridged",)),
+    ("client-2", "npm client 2.4.0", "2025-06-18", "2025-06-18", ("bridged",)),
+    ("client-2", "npm client 2.4.0", "2025-11-25", "2025-11-25", ("bridged",)),
+    ("client-2", "npm client 2.4.0", "auto", MODERN, ("embedded", "bridged")),
+    ("client-2", "npm client 2.4.0", "pin", MODERN, ("embedded", "bridged")),
+    ("inspector", "inspector 2.12.0", "legacy", "2025-11-25", ("bridged",)),
+    ("inspector", "inspector 2.12.0", "auto", MODERN, ()),
+    ("inspector", "inspector 2.12.0", "modern", MODERN, ("bridged",)),
+    ("sdk-1.0.4", "npm sdk 1.0.4", "handshake", "2024-11-05", ()),
+    ("sdk-1.12.3", "npm sdk 1.12.3", "handshake", "2025-03-26", ()),
+    ("sdk-1.20.2", "npm sdk 1.20.2", "handshake", "2025-06-18", ()),
+    ("sdk-1.24.3", "npm sdk 1.24.3", "handshake", "2025-11-25", ()),
+)
+
+
+def cases() -> Iterator[Case]:
+    for peer, client, mode, version, everyday in (*_PYTHON, *_NPM):
+        for way in WAYS:
+            yield Case(client, mode, version, way, peer, way in everyday)
+
+
+def prepare(case: Case) -> Callable[[str], list[str]]:
+    """Installs the client; gives the command that drives it at a target (JSON)."""
+    if case.peer.startswith("mcp-"):
+        python = caches.python_peer(case.peer)
+        driver = DRIVERS / ("python_2.py" if case.peer == "mcp-2" else "python_1.py")
+        return lambda target: [str(python), str(driver), case.mode, target]
+    if case.peer == "inspector":
+        node = caches.newer_node()
+        script = caches.npm_peer("inspector") / ".bin" / "mcp-inspector"
+        return lambda target: [node, str(script)]
+    node = caches.node()
+    caches.npm_script(case.peer, DRIVERS / "use.mjs")
+    name = "typescript_2.mjs" if case.peer == "client-2" else "typescript_1.mjs"
+    module = caches.npm_script(case.peer, DRIVERS / name)
+    return lambda target: [node, str(module), case.mode, target]
+
+
+def install(chosen: Sequence[Case]) -> dict[str, str]:
+    """Installs the clients of these cases, two at a time; gives those it could not, and why."""
+
+    def attempt(case: Case) -> str:
+        try:
+            prepare(case)
+        except caches.Unavailable as reason:
+            return str(reason)
+        return ""
+
+    first = {case.peer: case for case in chosen}
+    with ThreadPoolExecutor(2) as pool:
+        words = pool.map(attempt, first.values())
+        return {peer: reason for peer, reason in zip(first, words, strict=True) if reason}
+
+
+def run(case: Case, daemon_home: Home, socket: str) -> Outcome:
+    """Runs one case against a daemon that is already there (or, embedded, against none)."""
+    began = time.monotonic()
+    told: dict[str, Any] = {}
+    fault = None
+    try:
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="clients-")))
+            ends = folder / "ends"
+            home = stack.enter_context(fresh_home()) if case.way == "embedded" else daemon_home
+            command = prepare(case)
+            if case.peer == "inspector":
+                told = _inspect(case, command(""), _target(case, home, socket, ends), folder)
+            else:
+                target = _target(case, home, socket, ends)
+                told = json.loads(_drive(command(json.dumps(target)), folder))
+            _judge(case, told, ends)
+    except (Failed, caches.Unavailable) as reason:
+        fault = str(reason)
+    return Outcome(case, fault, time.monotonic() - began, told)
+
+
+def _target(case: Case, home: Home, socket: str, ends: Path) -> dict[str, Any]:
+    env = {"PATH": os.environ["PATH"], **home.env}
+    if case.way == "unix" and case.peer == "mcp-2":
+        return {"socket": socket}
+    if case.way == "unix":
+        server = [sys.executable, str(DRIVERS / "relay.py"), socket]
+    else:
+        witness = [sys.executable, str(DRIVERS / "witness.py"), str(ends)]
+        server = [*witness, *home.stdio(embedded=case.way == "embedded")]
+    return {"command": server, "env": env}
+
+
+def _drive(command: list[str], folder: Path, **env: str) -> str:
+    """The driver's stdout; its last words when it fails."""
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **env},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        raise Failed(f"took longer than {SECONDS:.0f} s") from late
+    if done.returncode != 0:
+        raise Failed(f"exit {done.returncode}: {done.stderr.strip()[-1500:]}")
+    return done.stdout
+
+
+def _inspect(
+    case: Case, inspector: list[str], target: dict[str, Any], folder: Path
+) -> dict[str, Any]:
+    """The inspector makes one request an invocation, so a list and a call are two."""
+
+    def ask(*request: str) -> dict[str, Any]:
+        era = ["--protocol-era", case.mode, "--format", "json"]
+        env = [word for key, value in target["env"].items() for word in ("-e", f"{key}={value}")]
+        # Its catalogue of servers goes into the temporary folder, not into the user's home.
+        catalog = {"MCP_CATALOG_PATH": str(folder / "catalog.json"), "HOME": str(folder)}
+        # `--tool-arg` takes words until the next flag, so the request comes before the others.
+        command = [*inspector, "--cli", *request, *env, *era, *target["command"]]
+        told = json.loads(_drive(command, folder, **catalog))
+        if not isinstance(told, dict) or "result" not in told:
+            raise Failed(f"the inspector printed {told!r}"[:300])
+        result: dict[str, Any] = told["result"]
+        return result
+
+    tools = ask("--method", "tools/list")["tools"]
+    if "echo" not in {tool["name"] for tool in tools}:
+        raise Failed("echo is not in the inspector's list")
+    called = ask("--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=naïve 🧠")
+    if called["content"][0]["text"] != "naïve 🧠":
+        raise Failed(f"the echo was {called['content']}")
+    # It does not say which revision was agreed on. Only a modern result names the server.
+    is_modern = "io.modelcontextprotocol/serverInfo" in called.get("_meta", {})
+    return {"version": MODERN if is_modern else "2025-11-25", "tools": len(tools)}
+
+
+def _judge(case: Case, told: dict[str, Any], ends: Path) -> None:
+    if told["version"] != case.version:
+        raise Failed(f"agreed on {told['version']}, expected {case.version}")
+    if case.way == "unix":
+        return  # what the client started was a relay of ours; the daemon lives on
+    deadline = time.monotonic() + 5.0
+    while not ends.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    codes = ends.read_text().split() if ends.exists() else []
+    if not codes or set(codes) != {"0"}:
+        raise Failed(f"the server's exit codes were {codes or 'never written: it was killed'}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/clients", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--all", action="store_true", help="every client over every way in")
+    parser.add_argument("--list", action="store_true", help="print the cases and run none")
+    parser.add_argument("--only", default="", metavar="WORDS", help="cases whose name holds this")
+    options = parser.parse_args()
+    chosen = [
+        case for case in cases() if (case.everyday or options.all) and options.only in str(case)
+    ]
+    if options.list or not chosen:
+        print("\n".join(map(str, chosen)) or "no such case")
+        return 0 if chosen else 2
+    absent = install(chosen)
+    failures = 0
+    with fresh_home() as home:
+        socket = str(home.serve()["socket"])
+        print(f"{'client':20}{'mode':14}{'way':10}{'revision':12}{'seconds':>8}{'leaves in':>11}")
+        for case in chosen:
+            if case.peer in absent:
+                row = f"{case.client:20}{case.mode:14}{case.way:10}"
+                print(f"{row}SKIP  not installed here: {absent[case.peer]}")
+                continue
+            outcome = run(case, home, socket)
+            failures += outcome.fault is not None
+            _print(outcome)
+    print(f"{len(chosen)} cases, {failures} failed, {len(absent)} clients not installed")
+    return 1 if failures else 0
+
+
+def _print(outcome: Outcome) -> None:
+    case = outcome.case
+    row = f"{case.client:20}{case.mode:14}{case.way:10}{case.version:12}{outcome.seconds:8.1f}"
+    leaves = outcome.told.get("exit_seconds")
+    print(f"{row}{'' if leaves is None else f'{leaves:.2f} s':>11}  ", end="")
+    print("ok" if outcome.fault is None else f"FAIL\n{outcome.fault}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""REST: seed 004 to the letter, one error schema, and a document that tells the truth."""
+
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from store.model import NewDocument
+from tests.support.memory import remembering_web
+from tests.support.web import Web, call, running_web
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def web(tmp_path: Path) -> AsyncGenerator[Web]:
+    async with running_web(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncGenerator[Web]:
+    async with remembering_web(tmp_path) as (running, house):
+        await house.engine.upsert_document(
+            "default",
+            NewDocument(
+                source="filesystem",
+                source_id="docs/auth.md",
+                title="Authentication Guide",
+                body="JWT tokens are signed with a rotating key.",
+            ),
+        )
+        yield running
+
+
+def refused(answer: Any, status: int, code: str) -> str:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    body = answer.json()
+    assert list(body) == ["error"]
+    assert set(body["error"]) == {"code", "message"}
+    assert body["error"]["code"] == code
+    assert "Traceback" not in answer.text
+    return str(body["error"]["message"])
+
+
+async def test_search_get_and_sources_answer_as_seed_004_writes_them(memory: Web) -> None:
+    found = await memory.client.post("/tools/search", json={"query": "tokens signed"})
+    assert found.status_code == 200
+    (row,) = found.json()["results"]
+    assert list(row) == ["id", "source", "source_id", "title", "score", "snippet", "source_url"]
+    assert (row["source"], row["source_id"]) == ("filesystem", "docs/auth.md")
+    assert 0 <= row["score"] <= 1
+    whole = await memory.client.post("/tools/get", json={"id": row["id"]})
+    assert whole.status_code == 200
+    assert list(whole.json()) == [
+        "id",
+        "source",
+        "source_id",
+        "title",
+        "body",
+        "source_url",
+        "updated_at",
+    ]
+    assert whole.json()["body"] == "JWT tokens are signed with a rotating key."
+    sources = await memory.client.get("/tools/sources")
+    assert sources.json() == {
+        "sources": [{"name": "filesystem", "configured": True, "healthy": True, "doc_count": 1}]
+    }
+    assert (await memory.client.get("/health")).json() == {"status": "ok"}
+
+
+async def test_the_list_names_every_tool_with_its_parameters(memory: Web) -> None:
+    listed = (await memory.client.get("/tools/list")).json()["tools"]
+    by_name = {tool["name"]: tool for tool in listed}
+    assert {"search", "get", "sources", "hindsight_put", "awareness_recall"} <= set(by_name)
+    search = by_name["search"]
+    assert list(search) == ["name", "description", "builtin", "parameters"]
+    assert search["builtin"] is True
+    assert search["parameters"]["required"] == ["query"]
+    enum = search["parameters"]["properties"]["mode"]["enum"]
+    assert enum == ["keyword", "semantic", "hybrid"]
+
+
+async def test_any_tool_can_be_called_and_what_it_stores_is_found(memory: Web) -> None:
+    put = await memory.client.post(
+        "/tools/hindsight_put",
+        json={"bank_id": "default", "content": "Alice prefers tea", "context": "drinks"},
+    )
+    assert put.status_code == 200
+    assert list(put.json()) == ["result"]
+    found = await memory.client.post(
+        "/tools/hindsight_search", json={"bank_id": "default", "query": "tea"}
+    )
+    assert found.json()["result"]["results"][0]["text"] == "Alice prefers tea"
+    rest = await memory.client.post("/tools/search", json={"query": "Alice"})
+    assert rest.json()["results"][0]["title"] == "Alice prefers tea"
+
+
+async def test_refusals_have_their_documented_status(memory: Web) -> None:
+    post = memory.client.post
+    assert "query" in refused(await post("/tools/search", json={}), 400, "bad_request")
+    assert "query" in refused(await post("/tools/search", json={"query": 7}), 400, "bad_request")
+    wrong = {"query": "x", "mode": "psychic"}
+    assert "mode" in refused(await post("/tools/search", json=wrong), 400, "bad_request")
+    refused(await post("/tools/get", json={"id": "nothing"}), 404, "not_found")
+    message = refused(await post("/tools/nothing", json={}), 404, "not_found")
+    assert message == "no tool registered with name: nothing"
+    refused(await memory.client.get("/tools/search"), 405, "method_not_allowed")
+    refused(await post("/tools/sources", json={}), 405, "method_not_allowed")
+    refused(await memory.client.get("/nowhere"), 404, "not_found")
+    refused(await post("/tools/search", data={"query": "x"}), 415, "unsupported_media_type")
+    json_type = {"content-type": "application/json"}
+    for body in (b"", b"{", b"[]", b"7", b'"x"', b'{"query": NaN}', b'{"query":"\\ud800"}'):
+        answer = await post("/tools/search", content=body, headers=json_type)
+        refused(answer, 400, "bad_request")
+    deep = b'{"query":' + b"[" * 500 + b"]" * 500 + b"}"
+    refused(await post("/tools/search", content=deep, headers=json_type), 400, "bad_request")
+    nul = b'{"query":"a\\u0000b"}'
+    refused(await post("/tools/search", content=nul, headers=json_type), 400, "bad_request")
+
+
+async def test_a_large_body_is_413(tmp_path: Path) -> None:
+    async with running_web(tmp_path, limits__frame_bytes=2048) as web:
+        answer = await web.client.post("/tools/echo", json={"text": "x" * 4096})
+        refused(answer, 413, "too_large")
+
+
+async def test_a_tool_that_fails_crashes_or_dawdles(tmp_path: Path) -> None:
+    async with running_web(tmp_path, limits__call_seconds=0.1) as web:
+        failed = await web.client.post("/tools/fail", json={"message": "no such luck"})
+        assert refused(failed, 400, "tool_error") == "no such luck"
+        crashed = await web.client.post("/tools/crash", json={})
+        assert refused(crashed, 500, "internal").startswith("Internal error: error id ")
+        slow = await web.client.post("/tools/slow", json={"seconds": 30})
+        refused(slow, 408, "timeout")
+        assert web.hub.in_flight == 0
+
+
+async def test_rest_and_mcp_give_the_same_result(web: Web) -> None:
+    rest = await web.client.post("/tools/structured", json={"n": 7})
+    session = await web.open()
+    mcp = await web.post(call("structured", {"n": 7}), session)
+    assert rest.json()["result"] == mcp.json()["result"]["structuredContent"]
+
+
+async def test_the_document_describes_what_is_there(memory: Web) -> None:
+    document = (await memory.client.get("/openapi.json")).json()
+    assert document["openapi"] == "3.1.0"
+    paths = document["paths"]
+    listed = (await memory.client.get("/tools/list")).json()["tools"]
+    for tool in listed:
+        verb = "get" if tool["name"] == "sources" else "post"
+        assert verb in paths[f"/tools/{tool['name']}"]
+    schema = paths["/tools/search"]["post"]["responses"]["200"]["content"]["application/json"]
+    found = await memory.client.post("/tools/search", json={"query": "tokens"})
+    jsonschema.validate(found.json(), schema["schema"])
+    error = document["components"]["schemas"]["Error"]
+    jsonschema.validate((await memory.client.post("/tools/get", json={})).json(), error)
+
+
+async def test_unauthenticated_health_says_status_only(web: Web) -> None:
+    for path in ("/health", "/health/live"):
+        assert (await web.client.get(path)).json() == {"status": "ok"}
+    ready = (await web.client.get("/health/ready")).json()
+    assert ready["status"] == "ok"
+    assert ready["health"]["database"] == "connected"
+    assert json.dumps(ready).find("/") == -1

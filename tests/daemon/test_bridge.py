@@ -1,0 +1,213 @@
+"""`recalld stdio`: attach or start, carry, and outlive the daemon."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import (
+    Child,
+    child,
+    daemon,
+    kill_daemon,
+    link,
+    recalld,
+    spawned_daemon,
+    status,
+)
+from tests.support.wire import call, initialize, modern, request
+
+BRIDGE = ("stdio", "--fixtures")
+
+
+def opened(started: Child, revision: str = "2025-11-25") -> None:
+    started.send(initialize(revision))
+    assert started.line()["result"]["protocolVersion"] == revision
+
+
+def test_it_starts_a_daemon_that_outlives_it(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path):
+        with child(tmp_path, *BRIDGE) as bridge:
+            opened(bridge)
+            bridge.send(call(1, "echo", text="x"))
+            assert bridge.line()["result"]["content"][0]["text"] == "x"
+            pid = status(tmp_path)["pid"]
+            assert os.getsid(pid) == pid != os.getsid(bridge.process.pid)
+            bridge.close_input()
+            assert bridge.wait(2) == 0
+        assert status(tmp_path)["pid"] == pid
+
+
+def test_several_bridges_share_one_daemon(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path):
+        bridges = [Child(tmp_path, *BRIDGE) for _ in range(6)]
+        try:
+            for bridge in bridges:
+                bridge.send(initialize())
+            assert all(bridge.line()["id"] == 0 for bridge in bridges)
+            found = status(tmp_path)
+            assert found["sessions"]["active"] == 6
+            log = (tmp_path / "state/daemon.log").read_text()
+            assert log.count("daemon.ready") == 1
+        finally:
+            for bridge in bridges:
+                bridge.end()
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
+def test_when_the_daemon_dies_calls_are_answered_and_the_client_goes_on(
+    tmp_path: Path, revision: str
+) -> None:
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
+        opened(bridge, revision)
+        bridge.send(call("w", "slow", seconds=60) + request("r", "tools/list"))
+        assert bridge.line()["id"] == "r"
+        first = kill_daemon(tmp_path)
+        lost = bridge.line()
+        assert lost["id"] == "w"
+        assert lost["error"]["data"]["kind"] == "daemon_lost"
+        assert lost["error"]["data"]["retrySafe"] is False
+        bridge.send(call(2, "echo", text="again") + request(3, "initialize", protocolVersion="x"))
+        answers = bridge.lines(2)
+        assert answers[2]["result"]["content"][0]["text"] == "again"
+        assert answers[3]["error"]["code"] == -32600
+        assert status(tmp_path)["pid"] != first
+
+
+def test_the_session_stays_the_same_across_daemons(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
+        opened(bridge)
+        before = status(tmp_path)["sessions"]
+        kill_daemon(tmp_path)
+        bridge.send(request(1, "ping"))
+        assert bridge.line()["id"] == 1
+        assert status(tmp_path)["sessions"] == before
+
+
+def test_a_modern_client_needs_no_handshake_again(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
+        bridge.send(modern(1, "server/discover"))
+        assert bridge.line()["result"]["resultType"] == "complete"
+        kill_daemon(tmp_path)
+        bridge.send(modern(2, "tools/call", name="echo", arguments={"text": "x"}))
+        assert bridge.line()["id"] == 2
+
+
+def test_after_the_end_of_input_the_last_answers_still_come(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
+        bridge.send(initialize() + call(1, "slow", seconds=0.3) + request(2, "ping")[:-1])
+        bridge.close_input()
+        assert set(bridge.lines(3)) == {0, 1, 2}
+        assert bridge.line() is None
+        assert bridge.wait(2) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_like_the_end_of_input(tmp_path: Path, number: signal.Signals) -> None:
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
+        opened(bridge)
+        bridge.send(call(1, "slow", seconds=0.3) + request(2, "ping"))
+        assert bridge.line()["id"] == 2
+        bridge.process.send_signal(number)
+        assert bridge.line()["id"] == 1
+        assert bridge.wait(3) == 0
+
+
+def test_a_closed_output_ends_it_quietly(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
+        opened(bridge)
+        assert bridge.process.stdout is not None
+        bridge.process.stdout.close()
+        bridge.send(request(1, "ping"))
+        assert bridge.wait(5) == 0
+        assert bridge.errors() == ""
+
+
+def test_bytes_pass_unchanged_in_both_directions(tmp_path: Path) -> None:
+    odd = (
+        b"\r\n  \n{bad\n\xff\xfe\n[1]\n"
+        + b'{"jsonrpc":"2.0" , "id" : "\\u0061", "method":"ping" }\r\n'
+    )
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
+        bridge.send(odd)
+        frames = [bridge.line() for _ in range(4)]
+        assert [f["error"]["code"] for f in frames[:3]] == [-32700, -32700, -32600]
+        assert frames[3]["id"] == "a"
+
+
+def test_an_overlong_line_is_refused_and_not_kept(tmp_path: Path) -> None:
+    small = {"RECALLD_FRAME_BYTES": "10000"}
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE, variables=small) as bridge:
+        bridge.send(b"x" * 5_000_000 + b"\n" + request(1, "ping"))
+        refused, pong = bridge.line(), bridge.line()
+        assert "5000000 bytes" in refused["error"]["message"]
+        assert pong["id"] == 1
+
+
+def test_a_daemon_without_fixtures_is_not_taken_for_one_with(tmp_path: Path) -> None:
+    with daemon(tmp_path, "--dialects", ""):
+        pass
+    with child(tmp_path, "serve", "--no-http") as plain:
+        deadline = time.monotonic() + 10
+        while recalld(tmp_path, "health").returncode == 2 and time.monotonic() < deadline:
+            pass
+        finished = recalld(tmp_path, *BRIDGE, stdin=subprocess.DEVNULL)
+        assert finished.returncode == 69
+        assert "without --fixtures" in finished.stderr
+        assert plain.process.poll() is None
+
+
+def test_a_daemon_that_cannot_start_is_said_and_why(tmp_path: Path) -> None:
+    with child(tmp_path, "stdio", "--embedded", "--fixtures") as owner:
+        opened(owner)
+        finished = recalld(tmp_path, *BRIDGE, stdin=subprocess.DEVNULL)
+        assert finished.returncode == 69
+        assert f"pid {owner.process.pid}" in finished.stderr
+
+
+def test_a_newer_bridge_makes_an_older_daemon_hand_over(tmp_path: Path) -> None:
+    older = (
+        "import daemon.version as v; v.VERSION = '0.0.1'; from daemon.__main__ import main; main()"
+    )
+    import sys
+
+    from tests.support.processes import environment
+
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", older, "serve", "--no-http", "--fixtures"],
+        env=environment(tmp_path),
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 10
+        while recalld(tmp_path, "health").returncode == 2 and time.monotonic() < deadline:
+            pass
+        with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
+            opened(bridge)
+            assert process.wait(5) == 0
+            assert status(tmp_path)["version"] == "0.1.0"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_thousand_lines_at_once_are_all_answered(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
+        opened(bridge)
+        bridge.send(b"".join(call(n, "echo", text="y" * 200) for n in range(1, 1001)))
+        assert [bridge.line()["id"] for _ in range(1000)] == list(range(1, 1001))
+
+
+def test_the_socket_and_the_bridge_give_the_same_answer(tmp_path: Path) -> None:
+    asked = modern(1, "tools/list") + modern(2, "tools/call", name="structured", arguments={"n": 2})
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
+        bridge.send(asked)
+        over_bridge = [bridge.line(), bridge.line()]
+        with link(tmp_path) as direct:
+            direct.send(asked)
+            assert [direct.line(), direct.line()] == over_bridge
+        assert json.dumps(over_bridge)

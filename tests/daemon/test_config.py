@@ -1,0 +1,96 @@
+"""Settings: where they come from, and what bad ones are told."""
+
+from pathlib import Path
+
+import pytest
+
+from daemon.config import LONGEST_SOCKET_PATH, SETTINGS, load
+from daemon.exits import CONFIG, Exit
+
+
+def test_flags_win_over_environment_over_file(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[limits]\nrequests_per_minute = 1\nin_flight = 7\n")
+    home = {"RECALLD_HOME": str(tmp_path)}
+    assert load({}, home).requests_per_minute == 1
+    assert load({}, {**home, "RECALLD_RATE_LIMIT": "2"}).requests_per_minute == 2
+    flags = {"limits.requests_per_minute": 3}
+    assert load(flags, {**home, "RECALLD_RATE_LIMIT": "2"}).requests_per_minute == 3
+    assert load({}, home).in_flight == 7
+
+
+def test_the_seeds_own_variable_is_honoured_and_ours_wins(tmp_path: Path) -> None:
+    home = {"RECALLD_HOME": str(tmp_path), "CLAUDE_RECALL_RATE_LIMIT": "5"}
+    assert load({}, home).requests_per_minute == 5
+    assert load({}, {**home, "RECALLD_RATE_LIMIT": "0"}).requests_per_minute == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("RECALLD_RATE_LIMIT", "many", "whole number"),
+        ("RECALLD_RATE_LIMIT", "-1", "from 0"),
+        ("RECALLD_RATE_LIMIT", "1.5", "whole number"),
+        ("RECALLD_IDLE_SECONDS", "soon", "number"),
+        ("RECALLD_IDLE_SECONDS", "nan", "number"),
+        ("RECALLD_LOG_LEVEL", "loud", "debug, info"),
+        ("RECALLD_FIXTURES", "maybe", "true nor false"),
+        ("RECALLD_SOCKET", "a\0b", "not text"),
+    ],
+)
+def test_a_bad_value_is_named_with_its_rule(variable: str, value: str, words: str) -> None:
+    with pytest.raises(Exit) as raised:
+        load({}, {variable: value})
+    assert raised.value.code == CONFIG
+    assert variable in raised.value.message
+    assert words in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[limit]\nrequests_per_minute = 1\n", "did you mean limits.requests_per_minute"),
+        ("limits = 3\n", "unknown setting limits"),
+        ("[limits]\nzzz = 1\n", "unknown setting limits.zzz"),
+        ("[limits\n", "not TOML"),
+        ("[limits]\nrequests_per_minute = true\n", "config file, limits.requests_per_minute"),
+        ("\udcff", "not TOML"),
+    ],
+)
+def test_a_bad_file_is_one_clear_line(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(Exit) as raised:
+        load({}, {"RECALLD_HOME": str(tmp_path)})
+    assert words in raised.value.message
+    assert "\n" not in raised.value.message
+
+
+def test_an_unreadable_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").mkdir()
+    with pytest.raises(Exit, match="cannot be read"):
+        load({}, {"RECALLD_HOME": str(tmp_path)})
+
+
+def test_directories_follow_xdg(tmp_path: Path) -> None:
+    found = load({}, {"HOME": "/home/x"}).directories
+    assert found.data == Path("/home/x/.local/share/recalld")
+    assert found.runtime == Path("/home/x/.local/state/recalld/run")
+    xdg = {"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_RUNTIME_DIR": "/r", "XDG_STATE_HOME": "rel"}
+    found = load({}, xdg).directories
+    assert (found.data, found.runtime) == (Path("/d/recalld"), Path("/r/recalld"))
+    assert found.state == Path("/h/.local/state/recalld")
+
+
+def test_a_socket_path_that_is_too_long_moves_somewhere_short(tmp_path: Path) -> None:
+    deep = tmp_path / ("x" * 120)
+    settings = load({}, {"RECALLD_HOME": str(deep)})
+    assert len(str(settings.socket)) <= LONGEST_SOCKET_PATH
+    assert settings.socket == load({}, {"RECALLD_HOME": str(deep)}).socket
+    assert settings.socket != load({}, {"RECALLD_HOME": str(deep) + "y"}).socket
+    assert load({"server.socket": "/s"}, {}).socket == Path("/s")
+
+
+def test_every_setting_has_a_default_its_own_reader_accepts() -> None:
+    for setting in SETTINGS:
+        assert setting.read("default", setting.default) == setting.default
+        assert setting.about

@@ -1,0 +1,137 @@
+"""Crowds, deaths, stampedes and deaf clients, in short (at length: `scripts/soak.py wire`)."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from scripts.kit import pipes
+from scripts.kit.duplex import Duplex
+from scripts.kit.ours import alive, fresh_home, gone
+from scripts.soaks import wire
+
+pytestmark = pytest.mark.faults
+
+
+def test_every_answer_in_a_crowd_reaches_the_one_who_asked_once() -> None:
+    verdict = wire.crowd(clients=32, window=8, seconds=3.0)
+    assert verdict.faults == []
+
+
+def test_bridges_outlive_their_daemon_and_leave_no_call_unanswered() -> None:
+    verdict = wire.deaths(bridges=3, seconds=5.0, every=2.0)
+    assert verdict.faults == []
+
+
+def test_bridges_that_start_at_once_end_up_on_one_daemon() -> None:
+    verdict = wire.stampede(bridges=10, rounds=1)
+    assert verdict.faults == []
+
+
+def test_clients_that_never_read_cost_no_memory_and_delay_nobody() -> None:
+    verdict = wire.readers(clients=20, seconds=2.0)
+    assert verdict.faults == []
+
+
+def test_connections_that_come_and_go_leave_nothing_behind() -> None:
+    verdict = wire.visitors(visits=200)
+    assert verdict.faults == []
+
+
+@pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "bridged"])
+def test_a_client_that_never_reads_stderr_is_still_answered(embedded: bool) -> None:
+    with (
+        fresh_home() as home,
+        subprocess.Popen(
+            home.stdio(embedded=embedded),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **home.env},
+            bufsize=0,
+        ) as server,
+    ):
+        assert server.stdin is not None
+        assert server.stdout is not None
+        answers: list[bytes] = []
+        duplex = Duplex(server.stdout.fileno(), server.stdin.fileno(), answers.append)
+        # Each leaves a line or more on stderr, together several times what a pipe holds.
+        frames = [pipes.initialize(), pipes.INITIALIZED]
+        unknown = {"name": "nowhere"}
+        printing = {"name": "print", "arguments": {"text": "x" * 2_000}}
+        frames += [pipes.request(each, "tools/call", unknown) for each in range(1, 1_001)]
+        frames += [pipes.request(each, "tools/call", printing) for each in range(1_001, 1_101)]
+        try:
+            duplex.exchange(b"".join(frames), lambda: len(answers) >= 1_101, 15.0)
+            server.stdin.close()
+            assert server.wait(5) == 0
+        finally:
+            server.kill()
+
+
+@pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "bridged"])
+def test_a_client_that_closes_our_output_ends_us_quietly(embedded: bool) -> None:
+    with (
+        fresh_home() as home,
+        pipes.Child(home.stdio(embedded=embedded), home.env, home.log) as child,
+    ):
+        child.ask(pipes.initialize(), 0)
+        assert child.process.stdout is not None
+        child.process.stdout.close()
+        child.send(pipes.INITIALIZED + pipes.echo(1, "to nobody"))
+        assert child.process.wait(5) == 0
+        assert "Traceback" not in home.last_words()
+
+
+@pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "bridged"])
+def test_the_death_of_the_client_ends_us_though_the_pipe_stays_open(embedded: bool) -> None:
+    """Another child of the client may have inherited the pipe, so that no end of file comes."""
+    code = (
+        "import subprocess, sys\n"
+        "server = subprocess.Popen(sys.argv[1:], stderr=subprocess.DEVNULL)\n"
+        "print(server.pid, file=sys.stderr, flush=True)\n"
+        "server.wait()\n"
+    )
+    with (
+        fresh_home() as home,
+        subprocess.Popen(
+            [sys.executable, "-c", code, *home.stdio(embedded=embedded)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **home.env},
+            bufsize=0,
+        ) as client,
+    ):
+        assert client.stdin is not None
+        assert client.stdout is not None
+        assert client.stderr is not None
+        server = int(client.stderr.readline())
+        client.stdin.write(pipes.initialize())
+        assert client.stdout.readline().startswith(b'{"jsonrpc":"2.0","id":0,')
+        client.kill()
+        client.wait()
+        try:
+            assert gone(server, 6.0)
+        finally:
+            if alive(server):
+                os.kill(server, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "bridged"])
+def test_signals_while_leaving_do_not_change_the_exit_code(embedded: bool) -> None:
+    """Old clients close the pipe and terminate in the same breath."""
+    with (
+        fresh_home() as home,
+        pipes.Child(home.stdio(embedded=embedded), home.env, home.log) as child,
+    ):
+        child.ask(pipes.initialize(), 0)
+        child.hang_up()
+        deadline = time.monotonic() + 5.0
+        while child.process.poll() is None and time.monotonic() < deadline:
+            child.process.send_signal(signal.SIGTERM)
+            time.sleep(0.001)
+        assert child.process.returncode == 0

@@ -1,0 +1,25 @@
+"""A surface with all dialects over a real engine, for tests that go through a transport."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from daemon.app import Surfaces
+from daemon.house import House
+from store.catalogue import wall_clock
+from store.embedded import open_engine
+from tests.support.plain_ranking import PlainRanking
+from tests.support.web import Web, running_web
+from tests.support.wire import settings_for
+
+
+@asynccontextmanager
+async def remembering_web(home: Path, **flags: Any) -> AsyncGenerator[tuple[Web, House]]:
+    """HTTP over all four dialects and a bank that really keeps things."""
+    settings = settings_for(home, **flags)
+    async with open_engine(home / "engine", ranking=PlainRanking) as engine:
+        house = House(engine=engine, now=wall_clock)
+        surface = Surfaces(settings, house)("", False)
+        async with running_web(home, surface=surface, **flags) as web:
+            yield web, house
