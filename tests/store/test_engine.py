@@ -204,6 +204,7 @@ async def test_filters_narrow_before_the_limit(engine: EmbeddedEngine) -> None:
     assert await texts(Filters(metadata={"n": 7})) == ["note 7"]
     assert await texts(Filters(metadata={"even": True, "tag": "4"})) == ["note 4"]
     assert await texts(Filters(metadata={"n": "7"})) == []
+    assert await texts(Filters(metadata={"n": 2**63})) == []
     assert await texts(Filters(metadata={"even": 1})) == []
     assert await texts(Filters(metadata={"x' OR 1 --": 1})) == []
     assert await texts(Filters(contains="NOTE 13")) == ["note 13"]
