@@ -33,6 +33,7 @@ class OneCaller:
     revision = LATEST_LEGACY
     client: Implementation | None = None
     capabilities = ClientCapabilities()
+    principal = OWNER
     transport = "test"
     principal = OWNER
     inputs: dict[str, Any] = {}  # noqa: RUF012 - a protocol's read-only member
