@@ -307,7 +307,7 @@ async def test_a_listener_hears_what_it_asked_for_marked_with_its_id(tmp_path: P
             "notifications/resources/updated",
         ]
         assert all(frame["params"]["_meta"][marker] == "listen" for frame in told)
-        hub.leaving.set()
+        hub.depart()
         frames = await wire.wait_for(8)
         assert frames[6]["method"] == "notifications/cancelled"
         assert frames[7]["result"]["_meta"][marker] == "listen"
@@ -432,8 +432,15 @@ def test_two_tools_cannot_share_a_name_and_a_removed_one_is_gone() -> None:
 
     spec = ToolSpec(name="a", description="d", run=run, aliases=("b",))
     registry = Registry([spec])
-    with pytest.raises(ValueError, match="called b"):
-        registry.add(ToolSpec(name="b", description="d", run=run))
+    for name, aliases in (("a", ()), ("c", ("b",))):
+        with pytest.raises(ValueError, match=f"called {name}"):
+            registry.add(ToolSpec(name=name, description="d", run=run, aliases=aliases))
+    named = ToolSpec(name="b", description="d", run=run)
+    registry.add(named)
+    found = registry.find("b")
+    assert found is not None
+    assert found.spec is named
+    registry.remove("b")
     assert registry.find("b") is not None
     registry.remove("a")
     assert registry.find("b") is None
