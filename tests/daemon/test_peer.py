@@ -404,17 +404,20 @@ async def test_wrong_params_are_refused_by_name(
 
 async def test_state_that_was_altered_does_not_come_back_in(tmp_path: Path) -> None:
     name = "test_input_required_result_tampered_state"
+    able = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
     async with running_hub(tmp_path) as hub:
         peer, wire = join(hub)
-        peer.feed(modern(1, "tools/call", name=name))
+        peer.feed(modern(1, "tools/call", able, name=name))
         state = (await wire.wait_for(1))[0]["result"]["requestState"]
         answers = {"confirm": {"action": "accept", "content": {"ok": True}}}
         tampered = ("A" if state[0] != "A" else "B") + state[1:]
         for id, sent in enumerate((tampered, "", "x" * 50, "é", 5), start=2):
             peer.feed(
-                modern(id, "tools/call", name=name, inputResponses=answers, requestState=sent)
+                modern(id, "tools/call", able, name=name, inputResponses=answers, requestState=sent)
             )
-        peer.feed(modern(9, "tools/call", name=name, inputResponses=answers, requestState=state))
+        peer.feed(
+            modern(9, "tools/call", able, name=name, inputResponses=answers, requestState=state)
+        )
         frames = by_id(await wire.wait_for(7))
         assert [frames[id]["error"]["code"] for id in range(2, 7)] == [-32602] * 5
         assert "state-ok" in str(frames[9]["result"])
