@@ -404,7 +404,7 @@ async def test_wrong_params_are_refused_by_name(
 
 async def test_state_that_was_altered_does_not_come_back_in(tmp_path: Path) -> None:
     name = "test_input_required_result_tampered_state"
-    able = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+    able: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
     async with running_hub(tmp_path) as hub:
         peer, wire = join(hub)
         peer.feed(modern(1, "tools/call", able, name=name))
