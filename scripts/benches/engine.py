@@ -311,8 +311,8 @@ def peer(name: str, given: Path, work: Path) -> dict[str, Any]:
     packages = {"sqlite-vec": ["sqlite-vec", "apsw"]}.get(name, [name])
     if not python.exists():
         say(f"  installing {name}")
-        subprocess.run([sys.executable, "-m", "venv", python.parent.parent], check=True)
-        install = [python, "-m", "pip", "install", "--quiet", "numpy", *packages]
+        subprocess.run([sys.executable, "-m", "venv", str(python.parent.parent)], check=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", "numpy", *packages]
         done = subprocess.run(install, capture_output=True, text=True, check=False)
         if done.returncode:
             python.unlink()

@@ -119,7 +119,7 @@ class HttpServer:
     def _front(self) -> Front:
         hub = self._hub
         operate = Operate(hub, self._sessions)
-        rest = Rest(hub, self._sessions, self._pace)
+        rest = Rest(hub, self._sessions)
         routes = {
             "/health": Route("/health", operate.health, ("GET",), is_open=True),
             "/health/live": Route("/health/live", operate.live, ("GET",), is_open=True),

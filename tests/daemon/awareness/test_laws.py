@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from daemon.authority import OWNER
 from daemon.dialects.awareness import tools
 from daemon.house import House
 from daemon.tools import BoundTool
@@ -33,6 +34,7 @@ class OneCaller:
     client: Implementation | None = None
     capabilities = ClientCapabilities()
     transport = "test"
+    principal = OWNER
     inputs: dict[str, Any] = {}  # noqa: RUF012 - a protocol's read-only member
     state: str | None = None
 
@@ -51,6 +53,8 @@ class OneCaller:
     async def ask(self, method: str, params: dict[str, Any]) -> Any: ...
 
     def announce(self, change: str, uri: str | None = None) -> None: ...
+
+    def detach(self) -> None: ...
 
 
 @asynccontextmanager
@@ -173,7 +177,7 @@ async def reachable(call: Call) -> set[str]:
 
 #: Each example opens an engine of its own: a quarter of what the profile asks for.
 slow = settings(
-    max_examples=max(10, settings.default.max_examples // 4),
+    max_examples=max(10, settings().max_examples // 4),
     suppress_health_check=[HealthCheck.too_slow],
     deadline=None,
 )
