@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from store.banks import OpenBank
 from store.embedded import EmbeddedEngine, open_engine
 from store.engine import Engine
 from store.errors import (
@@ -14,6 +15,7 @@ from store.errors import (
     NotFound,
     NumberNotFinite,
     QuotaExceeded,
+    StorageFull,
     TextNotStorable,
     TextTooLong,
     UndoExpired,
@@ -300,3 +302,16 @@ async def test_everything_is_there_after_a_restart(tmp_path: Path, clock: Clock)
         assert (await engine.recent("w")).total == 1
         assert await engine.undo("w", forgotten.token or "") == 1
         assert (await engine.check("w")).problems == ()
+
+
+async def test_what_is_stored_is_said_to_be_stored_though_its_vector_fails(
+    tmp_path: Path, clock: Clock
+) -> None:
+    class Failing(PlainRanking):
+        async def written(self, bank: OpenBank) -> None:
+            raise StorageFull("no space left on the disk")
+
+    async with open_engine(tmp_path / "data", ranking=Failing, now=clock) as engine:
+        put = await engine.put("w", NewMemory(text="kept"))
+
+        assert (await engine.get("w", put.id)).text == "kept"
