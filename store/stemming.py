@@ -29,7 +29,9 @@ _STEP_4: Final = (
     "ement", "ment", "able", "ible", "ance", "ence", "ant", "ent", "ion", "ism", "ate", "iti",
     "ous", "ive", "ize", "al", "er", "ic", "ou",
 )  # fmt: skip
-_ENDINGS: Final = {rules: tuple(ending for ending, _ in rules) for rules in (_STEP_2, _STEP_3)}
+_ENDINGS: Final[dict[_Rules, tuple[str, ...]]] = {
+    rules: tuple(ending for ending, _ in rules) for rules in (_STEP_2, _STEP_3)
+}
 
 
 def stem(word: str) -> str:
