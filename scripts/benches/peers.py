@@ -94,7 +94,7 @@ def chromadb(
     settings: Any = import_module("chromadb.config").Settings(anonymized_telemetry=False)
 
     client = library.PersistentClient(str(work), settings=settings)
-    table = client.create_collection("c", metadata={"hnsw:space": "cosine"})
+    table = client.create_collection("memories", metadata={"hnsw:space": "cosine"})
 
     def insert(start: int, end: int) -> None:
         table.add(
