@@ -4,7 +4,7 @@ A day is 24 hours of UTC. Only days on which something happened are there.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Final
 
 import msgspec
@@ -22,33 +22,28 @@ def days(
     connection: Connection, *, kinds: Sequence[Kind], filters: Filters, each: int, limit: int
 ) -> list[Day]:
     """The last `limit` days that the filters let through, latest first, `each` items of each."""
-    condition, values = where(filters, kinds)
-    rows = connection.execute(
-        # SQLite divides towards zero; the shift keeps days before 1970 whole.
-        "SELECT (items.occurred_at + ?) / ? AS day, count(*) FROM items"
-        f" WHERE {condition} GROUP BY day ORDER BY day DESC LIMIT ?",
-        [_SHIFT, DAY_MS, *values, limit],
-    ).fetchall()
     found: list[Day] = []
-    for shifted, count in rows:
-        start = shifted * DAY_MS - _SHIFT
-        end = start + DAY_MS
+    end = filters.until
+    # A day at a time, each found by a look at the end of the index: grouping would read it all.
+    while len(found) < limit:
+        before = msgspec.structs.replace(filters, until=end)
+        last = listing(connection, kinds=kinds, filters=before, limit=1, count=False).items
+        if not last:
+            break
+        start = last[0].occurred_at // DAY_MS * DAY_MS
         that_day = msgspec.structs.replace(
-            filters,
-            since=start if filters.since is None else max(start, filters.since),
-            until=end if filters.until is None else min(end, filters.until),
+            before, since=start if filters.since is None else max(start, filters.since)
         )
         items = listing(connection, kinds=kinds, filters=that_day, limit=each, count=False).items
+        count = len(items)
+        if count == each:
+            condition, values = where(that_day, kinds)
+            (count,) = connection.execute(
+                f"SELECT count(*) FROM items WHERE {condition}", values
+            ).fetchone()
         found.append(Day(date=_name(start), count=count, items=items))
+        end = start
     return found
-
-
-def start_of(date_: str) -> int:
-    """When a day begins, in unix milliseconds."""
-    return int(datetime.fromisoformat(date_).replace(tzinfo=UTC).timestamp() * 1000)
-
-
-_SHIFT: Final = 3_000_000 * DAY_MS  # far more days than there are before 1970
 
 
 def _name(start: int) -> str:

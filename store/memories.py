@@ -366,7 +366,7 @@ def listing(
     order = f"id {direction}"
     if by == "time":
         order = f"occurred_at {direction}, {order}"
-    if by == "time" and kinds and filters.session is None and filters.document is None:
+    if by == "time" and kinds and filters.document is None:
         # A kind at a time comes out of the index in order, and the reading stops early.
         parts: list[str] = []
         chosen: list[Any] = []

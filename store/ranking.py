@@ -8,7 +8,7 @@ is found by its meaning at once; when many are missing it answers with what ther
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -24,6 +24,7 @@ from store.search import Meaning, Question, answer
 from store.worker import Worker
 
 AT_ONCE: Final = 32  # missing vectors that a search makes before it answers
+VECTORS_KEPT: Final = 32  # of the questions asked last
 
 
 class HybridRanking:
@@ -43,6 +44,7 @@ class HybridRanking:
         self._is_awake = eager  # whether vectors are made as items come
         self._asking = Worker("store-ask")
         self._making = Worker("store-embed")
+        self._vectors: dict[str, Any] = {}
         self._tended: dict[str, _Tended] = {}
         self._failed: str | None = None
         background.start_soon(self._hold_threads)
@@ -116,12 +118,22 @@ class HybridRanking:
             self._asking.stop()
             self._making.stop()
 
+    async def _vector(self, text: str) -> Any:
+        """The vector of a question; the last few are kept, for one question is asked in turns."""
+        vector = self._vectors.pop(text, None)
+        if vector is None:
+            vector = (await self._asking.call(partial(self._embedder.embed, [text])))[0]
+        self._vectors[text] = vector
+        if len(self._vectors) > VECTORS_KEPT:
+            del self._vectors[next(iter(self._vectors))]
+        return vector
+
     async def _meaning(self, bank: OpenBank, query: Query, degraded: set[str]) -> Meaning | None:
         """The query's vector and what it may be compared with; None to go by words alone."""
         self._is_awake = True
         index = self._of(bank).index
         try:
-            vector = (await self._asking.call(partial(self._embedder.embed, [query.text])))[0]
+            vector = await self._vector(query.text)
             self._failed = None
             model = await index.adopt_model()
             if model is None:

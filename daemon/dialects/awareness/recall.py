@@ -31,7 +31,7 @@ from daemon.dialects.awareness.refusal import Refused
 from daemon.dialects.awareness.widening import Cluster, Levels
 from daemon.house import House, iso
 from daemon.tools import Context
-from store.model import Card, Filters, Found, Kind, Query
+from store.model import Card, Filters, Found, Hit, Kind, Query
 
 MOST: Final = 30
 #: Below this the best answer is not about the question: `auto` adds structured data.
@@ -40,8 +40,8 @@ WEAK_SCORE: Final = 0.5
 FLOOR: Final = 0.02
 DAYS: Final = 7
 
-#: What a scope searches. Cards, tasks and risks have fields of their own in an answer, so that
-#: they are searched with the rest only by the modes that do not have these fields.
+#: What a scope's results are made of. Cards, tasks and risks have fields of their own in the modes
+#: that add structured data; the other modes find them among the results of scope `all`.
 _RAW: Final[dict[str, tuple[Kind, ...]]] = {
     "all": ("event", "memory", "chunk", "narrative"),
     "timeline": ("event", "memory"),
@@ -95,7 +95,6 @@ class Question(Struct, frozen=True, kw_only=True):
     scope: str
     limit: int
     filters: Filters
-    card_filters: Filters
     vector_weight: float | None
     keyword_weight: float | None
 
@@ -126,10 +125,10 @@ class Recall:
 
     async def __call__(self, arguments: RecallArguments, context: Context) -> Recalled:
         question = await self._question(arguments, context)
-        found = Found() if question.mode == "structured" else await self._search(question)
+        found, cards = await self._search(question)
         weakness = _weakness(found) if question.mode == "auto" else ""
         structured = (
-            await self._structured(question)
+            await self._structured(question, cards)
             if question.mode in ("hybrid", "structured") or weakness
             else None
         )
@@ -167,7 +166,9 @@ class Recall:
         keyword_weight = share("full_text_weight", arguments.full_text_weight)
         people = memory.people(arguments.user_id, arguments.agent_role, arguments.session_id)
         filters = msgspec.structs.replace(
-            people, metadata=mapping("metadata_filter", arguments.metadata_filter)
+            people,
+            metadata=mapping("metadata_filter", arguments.metadata_filter),
+            min_confidence=threshold,  # only cards say how sure they are
         )
         if vector_weight is not None and keyword_weight is None:
             keyword_weight = 1.0 - vector_weight
@@ -181,17 +182,28 @@ class Recall:
             scope=scope,
             limit=limit,
             filters=filters,
-            card_filters=msgspec.structs.replace(filters, min_confidence=threshold),
             vector_weight=vector_weight,
             keyword_weight=keyword_weight,
         )
 
-    async def _search(self, question: Question) -> Found:
-        kinds = _RAW[question.scope]
-        if question.scope == "all" and question.mode != "hybrid":
-            kinds = (*kinds, "card", "task", "risk", "skill")
-        query = msgspec.structs.replace(question.query(kinds), filters=question.card_filters)
-        return await self._house.engine.search(query)
+    async def _search(self, question: Question) -> tuple[Found, list[Hit]]:
+        """The answers, and the cards that were met on the way."""
+        search = self._house.engine.search
+        if question.mode == "structured":
+            return Found(), []
+        if question.scope != "all":
+            return await search(question.query(_RAW[question.scope])), []
+        if question.mode != "hybrid":
+            return await search(question.query(())), []
+        # One search without a filter of kinds costs half of two with one. What it found is parted;
+        # if the one part crowded out the other, that one is asked for by itself.
+        room = 3 * question.limit + 10
+        everything = await search(question.query((), limit=room))
+        raw = tuple(hit for hit in everything.hits if hit.item.kind in _RAW["all"])
+        if len(raw) < question.limit and len(everything.hits) == room:
+            raw = (await search(question.query(_RAW["all"]))).hits
+        cards = [hit for hit in everything.hits if hit.item.kind == "card"]
+        return msgspec.structs.replace(everything, hits=raw[: question.limit]), cards
 
     async def _results(self, question: Question, found: Found) -> list[Result]:
         match question.mode:
@@ -206,10 +218,10 @@ class Recall:
 
     # --- structured data ------------------------------------------------------------------
 
-    async def _structured(self, question: Question) -> Structured:
+    async def _structured(self, question: Question, met: list[Hit]) -> Structured:
         engine, bank, filters = self._house.engine, question.bank, question.filters
         parts = _PARTS[question.scope]
-        cards = await self._cards(question) if "cards" in parts else []
+        cards = await self._cards(question, met) if "cards" in parts else []
         verified = [answers.brief_card(card, score) for card, score in cards if card.is_verified]
         unverified = [
             answers.brief_card(card, score) for card, score in cards if not card.is_verified
@@ -233,24 +245,22 @@ class Recall:
             risks=risks,
         )
 
-    async def _cards(self, question: Question) -> list[tuple[Card, float | None]]:
+    async def _cards(self, question: Question, met: list[Hit]) -> list[tuple[Card, float | None]]:
         """Cards about the question, best first; `structured` fills up with the latest ones."""
-        engine = self._house.engine
-        query = msgspec.structs.replace(
-            question.query(
-                ("card",), mode="keyword" if question.mode == "structured" else "hybrid"
-            ),
-            filters=question.card_filters,
-        )
-        found = await engine.search(query)
-        scored: dict[str, float] = {hit.item.id: hit.score for hit in found.hits}
+        engine, bank, limit = self._house.engine, question.bank, question.limit
+        scored = {hit.item.id: hit.score for hit in met[:limit]}
+        if len(scored) < limit:
+            by_words = await engine.search(question.query(("card",), mode="keyword"))
+            for hit in by_words.hits:
+                scored.setdefault(hit.item.id, hit.score)
+        best = sorted(scored, key=lambda id: -scored[id])[:limit]
         cards: list[tuple[Card, float | None]] = [
-            (await engine.card(question.bank, id), score) for id, score in scored.items()
+            (await engine.card(bank, id), scored[id]) for id in best
         ]
-        if question.mode == "structured" and len(cards) < question.limit:
-            wanted = msgspec.structs.replace(question.card_filters, statuses=state.LIVE_CARDS)
-            latest, _ = await engine.cards(question.bank, filters=wanted, limit=question.limit)
-            room = question.limit - len(cards)
+        if question.mode == "structured" and len(cards) < limit:
+            wanted = msgspec.structs.replace(question.filters, statuses=state.LIVE_CARDS)
+            latest, _ = await engine.cards(bank, filters=wanted, limit=limit)
+            room = limit - len(cards)
             cards += [(card, None) for card in latest if card.id not in scored][:room]
         return cards
 

@@ -7,19 +7,20 @@ from msgspec import UNSET, Struct
 
 from daemon.dialects.awareness import passages, state, telling
 from daemon.dialects.awareness.answers import DayView, SessionView
+from daemon.dialects.awareness.keywords import keywords_of
 from daemon.dialects.awareness.passages import Result
 from daemon.house import House, iso
 from store.model import Filters, Found, Hit, Item, Query
 
 SESSIONS: Final = 5
 SESSION_CHARACTERS: Final = 8_000
-SESSION_EVENTS: Final = 200
+SESSION_EVENTS: Final = 100
 LEVEL_SESSIONS: Final = 3
 LEVEL_DAYS: Final = 3
-CLUSTERS: Final = 3
+CLUSTERS: Final = 2
 MEMBERS: Final = 4
 #: What is less alike than this is another subject.
-RELATED: Final = 0.45
+RELATED: Final = 0.3
 
 
 class Levels(Struct, frozen=True, kw_only=True):
@@ -136,11 +137,12 @@ async def clusters(house: House, bank: str, found: Found, filters: Filters) -> l
     told = {hit.item.id for hit in found.hits}
     made: list[Cluster] = []
     for hit in found.hits[:CLUSTERS]:
-        text = telling.clip(f"{hit.item.title}\n{hit.item.text}".strip(), 500)
+        text = telling.clip(f"{hit.item.title}\n{hit.item.text}".strip(), 240)
         near = await house.engine.search(
             Query(
                 bank=bank,
                 text=text,
+                keywords=keywords_of(text),
                 limit=MEMBERS + len(told),
                 filters=filters,
                 min_score=RELATED,

@@ -76,6 +76,8 @@ CREATE UNIQUE INDEX items_by_key ON items (kind, key)
 CREATE INDEX items_by_time ON items (kind, superseded_by, occurred_at, id, user, role)
     WHERE forgotten_at IS NULL;
 CREATE INDEX items_by_session ON items (session, id) WHERE session IS NOT NULL;
+CREATE INDEX items_of_session ON items (session, kind, superseded_by, occurred_at, id)
+    WHERE session IS NOT NULL AND forgotten_at IS NULL;
 CREATE INDEX items_by_document ON items (document, position) WHERE document IS NOT NULL;
 CREATE INDEX items_forgotten ON items (forgotten_by) WHERE forgotten_by IS NOT NULL;
 
