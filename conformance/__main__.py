@@ -15,6 +15,7 @@ from typing import NoReturn
 from conformance import known, page, report, revisions, roles
 from conformance.check import Trial, load_suites, requirements
 from conformance.context import Settings
+from conformance.http import HttpEndpoint
 from conformance.runner import CannotRun, run, select
 from conformance.wire import Endpoint, StdioEndpoint, UnixEndpoint, WireError, end_all_children
 
@@ -40,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     where = parser.add_argument_group("the server")
     where.add_argument("--stdio", action="store_true", help="start the command after -- as a child")
     where.add_argument("--unix", metavar="PATH", help="connect to a unix socket")
-    where.add_argument("--http", metavar="URL", help="not built yet")
+    where.add_argument("--http", metavar="URL", help="an MCP endpoint, Streamable HTTP")
     where.add_argument("command", nargs="*", help=argparse.SUPPRESS)
     where.add_argument(
         "--env",
@@ -79,7 +80,9 @@ def _endpoint(options: argparse.Namespace) -> Endpoint:
     if sum(chosen) != 1:
         raise Usage("name one server: --stdio -- COMMAND, --unix PATH or --http URL")
     if options.http is not None:
-        raise Usage("--http is not built yet; use --stdio or --unix")
+        if options.command:
+            raise Usage(f"--http takes no command, but {options.command[0]!r} follows")
+        return HttpEndpoint(options.http, timeout=options.timeout)
     if options.unix is not None:
         if options.command:
             raise Usage(f"--unix takes no command, but {options.command[0]!r} follows")

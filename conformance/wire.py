@@ -5,8 +5,8 @@ of its own. Whoever waits pumps: one `poll` loop writes what is to be written, r
 arrived and drains the child's stderr, so a server that blocks on any of its three pipes cannot
 block us, and a server that talks without end fills a bounded buffer and is then called a flood.
 
-An `Endpoint` makes wires. HTTP will be a third endpoint; nothing above this module knows which
-one it is talking through, except by `Endpoint.transport`.
+An `Endpoint` makes wires. HTTP is a third endpoint (conformance/http.py); nothing above this module
+knows which one it is talking through, except by `Endpoint.transport`.
 """
 
 from __future__ import annotations
