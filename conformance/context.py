@@ -164,6 +164,7 @@ class Context(Tap):
     def open(self, peer: Peer, capabilities: dict[str, Any] | None = None) -> Peer:
         if peer.modern:
             peer.capabilities = capabilities or {}
+            peer.marker()  # there is no handshake to wait for, and a child may still be starting
         else:
             result_of(peer.initialize(capabilities=capabilities), "initialize")
         return peer

@@ -169,6 +169,10 @@ def _reconnoitre_all(
     for revision in sorted(wanted, key=lambda r: (r != revisions.D, r)):
         facts[revision] = reconnoitre(endpoint, revision, settings, startup_seconds=startup)
         startup = max(0.5, facts[revision].startup_seconds) if facts[revision].speaks else 0.5
+    # All but the first met a child that was started ahead of need: the longest wait is the truth.
+    longest = max((f.startup_seconds for f in facts.values() if f.speaks), default=0.5)
+    for found in facts.values():
+        found.startup_seconds = longest
     return {revision: facts[revision] for revision in revisions.ALL if revision in facts}
 
 

@@ -219,7 +219,7 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
             tasks.start_soon(_until_input_ends, wire, hub)
             tasks.start_soon(_stop_when_orphaned, hub)
             await hub.stopping.wait()
-            hub.leaving.set()
+            hub.depart()
             await _until_quiet(hub)
             await wire.shut()
             tasks.cancel_scope.cancel()
@@ -287,7 +287,7 @@ async def _drain(hub: Hub, server: asyncio.Server, web: "HttpServer | None") -> 
     server.close()
     if web is not None:
         web.refuse_new()
-    hub.leaving.set()
+    hub.depart()
     await _until_quiet(hub)
     if web is not None:
         await web.close()

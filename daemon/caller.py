@@ -8,6 +8,8 @@ follower, wherever that leads.
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+import anyio
+
 from daemon.authority import Principal
 from daemon.changes import Follower
 from daemon.ratelimit import SlidingWindow
@@ -32,6 +34,7 @@ class Caller(Protocol):
 
     @log_level.setter
     def log_level(self, level: str | None) -> None: ...
+
     @property
     def listens(self) -> int:
         """Open `subscriptions/listen` of this caller."""
@@ -39,6 +42,12 @@ class Caller(Protocol):
 
     @listens.setter
     def listens(self, count: int) -> None: ...
+
+    @property
+    def leaving(self) -> anyio.Event:
+        """Set when this caller will ask no more, or we are about to go."""
+        ...
+
     @property
     def hub(self) -> "Hub": ...
     @property

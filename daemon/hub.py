@@ -114,6 +114,12 @@ class Hub:
         if self._change is not None:
             self._change.set()
 
+    def depart(self) -> None:
+        """We are leaving: whoever listens for changes is told that it is over."""
+        self.leaving.set()
+        for peer in self.peers:
+            peer.leaving.set()
+
     def stop(self) -> None:
         """Ask the process to leave: in an orderly way, soon."""
         self.stopping.set()

@@ -254,7 +254,7 @@ def _set_log_level(call: Call, caller: Caller) -> bytes:
 
 
 async def _listen_for_changes(call: Call, caller: Caller) -> bytes:
-    """Acknowledge, then hold the request open until it is cancelled or the daemon leaves."""
+    """Acknowledge, then hold the request open until it is cancelled or one of us leaves."""
     wants = honoured(decode_params(_listen, call.params).notifications, caller.surface)
     if caller.listens >= MAX_LISTENS:
         raise ProtocolError(Fault.OVERLOADED, f"at most {MAX_LISTENS} subscriptions a connection")
@@ -267,7 +267,7 @@ async def _listen_for_changes(call: Call, caller: Caller) -> bytes:
     caller.hub.changes.listen(listener)
     try:
         listener.tell("notifications/subscriptions/acknowledged", {"notifications": wants})
-        await caller.hub.leaving.wait()
+        await caller.leaving.wait()
     finally:
         caller.hub.changes.leave(listener)
         caller.listens -= 1

@@ -8,7 +8,7 @@ directory itself is the project. The bank is called
 
 where the name is the repository's folder, for people to recognise, and the digits are BLAKE2b of
 the real path of the common directory, which makes it the only one. A repository that moves gets a
-new bank (`recalld` can rename banks). Standard library only: a bridge computes this in its own
+new bank. Standard library only: a bridge computes this in its own
 working directory while a client waits.
 """
 

@@ -12,7 +12,14 @@ from typing import Any, Final
 from store.database import Connection
 from store.errors import InvalidInput
 from store.items import find
-from store.likeness import candidates, likeness, same_substance, same_words, words_of
+from store.likeness import (
+    candidates,
+    likeness,
+    same_substance,
+    same_words,
+    saying,
+    words_of,
+)
 from store.memories import Changes, change_item, insert_row, listing, prepare
 from store.model import (
     CARD_STATUSES,
@@ -200,19 +207,9 @@ def _add_evidence(
     for piece in evidence:
         if not piece.snippet.strip():
             continue
-        witness = piece.item or _witness(connection, piece.snippet)
+        witness = piece.item or saying(connection, ("event", "memory", "chunk"), piece.snippet)
         connection.execute(
             "INSERT INTO evidence (card, snippet, session, item) VALUES (?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET item = coalesce(excluded.item, item)",
             (rowid, piece.snippet, piece.session or session or "", witness),
         )
-
-
-def _witness(connection: Connection, snippet: str) -> str | None:
-    """The id of a stored item that says this, blanks and case aside."""
-    wanted = " ".join(snippet.casefold().split())
-    for kind in ("event", "memory", "chunk"):
-        for item in candidates(connection, kind, snippet):
-            if wanted in " ".join(item.text.casefold().split()):
-                return item.id
-    return None

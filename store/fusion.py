@@ -210,28 +210,30 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
     excess = {id: max(0.0, value - middle) for id, value in base.items()}
     groups: dict[Hashable, list[float]] = {}
     for c in candidates:
-        if c.group is not None:
+        if c.group is not None and excess[c.id] > 0.0:
             groups.setdefault(c.group, []).append(excess[c.id])
-    best = {group: nlargest(GROUP_BEST + 1, values) for group, values in groups.items()}
-
-    def company(c: Candidate) -> float:
-        """The mean of its group's three best, itself left out."""
-        others = best.get(c.group, [])
-        own = excess[c.id]
-        among = own in others[:GROUP_BEST]
-        total = sum(others) - own if among else sum(others[:GROUP_BEST])
-        return total / GROUP_BEST
-
-    def gain(id: int | None) -> float:
-        return excess.get(id, 0.0) if id is not None else 0.0
-
-    return {
-        c.id: BEFORE * gain(c.before)
-        + AFTER * gain(c.after)
-        + TWO_BEFORE * gain(c.two_before)
-        + (GROUP * company(c) if c.group is not None else 0.0)
-        for c in candidates
+    best = {
+        group: sorted(values, reverse=True)[: GROUP_BEST + 1] for group, values in groups.items()
     }
+    gained: dict[int, float] = {}
+    for c in candidates:
+        gain = 0.0
+        if c.before is not None:
+            gain += BEFORE * excess.get(c.before, 0.0)
+        if c.after is not None:
+            gain += AFTER * excess.get(c.after, 0.0)
+        if c.two_before is not None:
+            gain += TWO_BEFORE * excess.get(c.two_before, 0.0)
+        if c.group in best:
+            gain += GROUP * _company(best[c.group], excess[c.id])
+        gained[c.id] = gain
+    return gained
+
+
+def _company(best: Sequence[float], own: float) -> float:
+    """The mean of a group's three best, an item itself left out."""
+    total = sum(best) - own if own in best[:GROUP_BEST] else sum(best[:GROUP_BEST])
+    return total / GROUP_BEST
 
 
 def _recency(candidate: Candidate) -> float:

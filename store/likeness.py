@@ -4,14 +4,17 @@ No model is asked: the answer must be the same on every machine and for ever, be
 what takes the place of what.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from store.database import Connection
 from store.items import LIVE, SELECT, item_of
-from store.lexical import index_text, match_expression
+from store.lexical import index_text, query_terms, quoted
 from store.model import Item, Kind
 
 CANDIDATES: Final = 50
+TERMS: Final = 24
+WITNESS_TERMS: Final = 64
 
 # Words that may come and go without changing what is said. "Not", numbers and names may not.
 _GLUE: Final = frozenset(
@@ -57,9 +60,12 @@ def candidates(
 
     Looked for among all of them, not among the newest: an old duplicate is a duplicate.
     """
-    expression = match_expression(text)
-    if expression is None:
+    # Words that are everywhere tell nothing about sameness and cost the most to look up.
+    terms = query_terms(text)
+    telling = [term for term in terms if term.weight == 1.0][:TERMS]
+    if not telling:
         return []
+    expression = " OR ".join(quoted(term.text) for term in telling)
     rows = connection.execute(
         f"{SELECT} JOIN words ON words.rowid = items.id"
         f" WHERE words MATCH ? AND items.kind = ? AND {LIVE} AND items.superseded_by IS NULL"
@@ -67,3 +73,25 @@ def candidates(
         (expression, kind, category, category, CANDIDATES),
     )
     return [item_of(row) for row in rows]
+
+
+def saying(connection: Connection, kinds: Sequence[Kind], snippet: str) -> str | None:
+    """The id of an item of these kinds that says a snippet word for word, blanks and case aside."""
+    wanted = " ".join(snippet.casefold().split())
+    words = list(dict.fromkeys(index_text(snippet).split()))
+    # A snippet may be cut in the middle of its first and last word.
+    inner = words[1:-1] if len(words) > 3 else words
+    if not inner:
+        return None
+    expression = " AND ".join(quoted(word) for word in inner[:WITNESS_TERMS])
+    marks = ",".join("?" * len(kinds))
+    rows = connection.execute(
+        f"{SELECT} JOIN words ON words.rowid = items.id"
+        f" WHERE words MATCH ? AND items.kind IN ({marks}) AND {LIVE} ORDER BY items.id LIMIT ?",
+        (expression, *kinds, CANDIDATES),
+    )
+    for row in rows:
+        item = item_of(row)
+        if wanted in " ".join(item.text.casefold().split()):
+            return item.id
+    return None

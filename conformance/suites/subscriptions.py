@@ -130,7 +130,7 @@ def _declined_type(ctx: Context) -> None:
 def _two_subscriptions(ctx: Context) -> None:
     changes(ctx)
     peer = ctx.fresh()
-    for id in ("one", 2):
+    for id in ("one", 4812):
         acknowledged(ctx, peer, {"toolsListChanged": True}, id)
     trigger(ctx, peer, "change_tools")
     heard: set[Any] = set()
@@ -139,7 +139,7 @@ def _two_subscriptions(ctx: Context) -> None:
         if frame is None:
             fail(f"two subscriptions, but only {heard} heard of the change")
         heard.add(sid(frame))
-    need(heard == {"one", 2}, f"the notifications name {heard}")
+    need(heard == {"one", 4812}, f"the notifications name {heard}")
 
 
 def bad_filter(ctx: Context, params: dict[str, Any]) -> None:

@@ -23,9 +23,9 @@ from store.model import Hit, Item, NewMemory, Query
 
 DIALECT: Final = "hindsight"
 STORED: Final = "Fact stored successfully"
-#: The shortest result is about this many tokens: more answers than fit need not be looked for.
-LEAST_TOKENS: Final = 40
-MOST_HITS: Final = 200
+#: A short fact as it is sent is about this many tokens: more than fit need not be looked for.
+SHORT_FACT_TOKENS: Final = 80
+MOST_HITS: Final = 100
 #: No text says more than this many characters in one token (see `daemon.tokens`).
 CHARACTERS_A_TOKEN: Final = 16
 
@@ -83,7 +83,7 @@ async def put(house: House, arguments: PutArguments, context: Context) -> str:
 async def search(house: House, arguments: SearchArguments, _context: Context) -> Facts:
     if not arguments.query.strip():
         raise ArgumentsRefused("query: must not be empty")
-    limit = min(MOST_HITS, arguments.max_tokens // LEAST_TOKENS + 10)
+    limit = min(MOST_HITS, arguments.max_tokens // SHORT_FACT_TOKENS + 5)
     found = await house.engine.search(
         Query(bank=arguments.bank_id, text=arguments.query, limit=limit)
     )

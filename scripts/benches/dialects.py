@@ -36,6 +36,7 @@ from daemon.house import House
 from daemon.hub import Hub
 from daemon.sessions import SessionKeeper
 from daemon.transports import unix
+from scripts.benches import awareness
 from store.catalogue import wall_clock
 from store.embedded import open_engine
 from store.engine import Engine
@@ -166,6 +167,7 @@ CASES: Final = (
     ),
     Case("get", "get", lambda n: {"id": f"memory-{n % 1000}"}, _get),
     Case("sources", "sources", lambda n: {}, lambda engine, n: engine.stats(BANK)),
+    *(Case(*row) for row in awareness.rows(BANK, sentence, question)),
 )
 
 #: The client: reads calls from stdin, makes each over the socket, prints nanoseconds and a verdict.
@@ -218,6 +220,7 @@ async def fill(engine: Engine, count: int) -> None:
             BANK, NewDocument(source="bench", source_id=f"document-{chunks}", body=body)
         )
         chunks += upserted.chunks
+    await engine.put_notes(BANK, awareness.notes(sentence))
     stored = time.perf_counter() - began
     await engine.search(Query(bank=BANK, text="wake up"))
     while (await engine.stats(BANK)).pending_vectors:  # noqa: ASYNC110 - the engine has no event for it
@@ -272,7 +275,8 @@ async def measure(
         await case.engine(engine, offset + number)
         direct = (time.perf_counter_ns() - began) / 1e6
         spent.append(time.process_time_ns())
-        call = {"name": case.tool, "arguments": case.arguments(offset + number)}
+        # Other words than the engine was just asked: it remembers the vectors of late questions.
+        call = {"name": case.tool, "arguments": case.arguments(offset + 500_000 + number)}
         await client.stdin.send(json.dumps(call).encode() + b"\n")
         took, _, verdict = (await anext(lines)).partition(" ")
         assert verdict == "ok", f"{case.name}: {verdict}"

@@ -11,6 +11,8 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,8 @@ def main() -> None:
 def sqlite_vec(
     work: Path, stored: Sequence[str], vectors: Any, asked: Sequence[str], queries: Any, exact: Any
 ) -> dict[str, Any]:
-    import apsw
-    import sqlite_vec as extension
+    apsw: Any = import_module("apsw")
+    extension: Any = import_module("sqlite_vec")
 
     db = apsw.Connection(str(work / "peer.db"))
     db.enable_load_extension(True)
@@ -69,7 +71,7 @@ def sqlite_vec(
         return [row[0] - 1 for row in rows]
 
     count = len(stored)
-    seconds = timed(lambda: [insert(at, min(count, at + 2000)) for at in range(0, count, 2000)])
+    seconds = sum(timed(partial(insert, at, min(count, at + 2000))) for at in range(0, count, 2000))
     figures = measured(asked, queries, exact, nearest, words)
 
     def put(at: int) -> None:
@@ -88,11 +90,11 @@ def sqlite_vec(
 def chromadb(
     work: Path, stored: Sequence[str], vectors: Any, asked: Sequence[str], queries: Any, exact: Any
 ) -> dict[str, Any]:
-    import chromadb as library
-    from chromadb.config import Settings
+    library: Any = import_module("chromadb")
+    settings: Any = import_module("chromadb.config").Settings(anonymized_telemetry=False)
 
-    client = library.PersistentClient(str(work), settings=Settings(anonymized_telemetry=False))
-    table = client.create_collection("c", metadata={"hnsw:space": "cosine"})
+    client = library.PersistentClient(str(work), settings=settings)
+    table = client.create_collection("memories", metadata={"hnsw:space": "cosine"})
 
     def insert(start: int, end: int) -> None:
         table.add(
@@ -106,7 +108,7 @@ def chromadb(
         return [int(id) for id in found["ids"][0]]
 
     count = len(stored)
-    seconds = timed(lambda: [insert(at, min(count, at + 2000)) for at in range(0, count, 2000)])
+    seconds = sum(timed(partial(insert, at, min(count, at + 2000))) for at in range(0, count, 2000))
     figures = measured(asked, queries, exact, nearest, None)
 
     def put(at: int) -> None:
@@ -123,8 +125,8 @@ def chromadb(
 def lancedb(
     work: Path, stored: Sequence[str], vectors: Any, asked: Sequence[str], queries: Any, exact: Any
 ) -> dict[str, Any]:
-    import lancedb as library
-    import pyarrow as pa
+    library: Any = import_module("lancedb")
+    pa: Any = import_module("pyarrow")
 
     db = library.connect(str(work))
     count, dims = vectors.shape
@@ -174,7 +176,7 @@ def measured(
     """Latency of both searches and recall of the vector one; embedding is not in it."""
     nearest(queries[0], 10)
     found: list[list[int]] = []
-    seconds = [timed(lambda q=query: found.append(nearest(q, 10))) for query in queries]
+    seconds = [timed(partial(_collect, found, nearest, query)) for query in queries]
     hits = sum(len(set(one) & set(best.tolist())) for one, best in zip(found, exact, strict=True))
     figures: dict[str, Any] = {
         "vector": percentiles(seconds),
@@ -184,11 +186,24 @@ def measured(
     if words is not None:
         words(asked[0], 50)
         both = [
-            timed(lambda t=text, q=query: fused(words(t, 50), nearest(q, 50)))
+            timed(partial(_hybrid, words, nearest, text, query))
             for text, query in zip(asked, queries, strict=True)
         ]
         figures["hybrid"] = percentiles(both)
     return figures
+
+
+def _collect(found: list[list[int]], nearest: Callable[[Any, int], list[int]], query: Any) -> None:
+    found.append(nearest(query, 10))
+
+
+def _hybrid(
+    words: Callable[[str, int], list[int]],
+    nearest: Callable[[Any, int], list[int]],
+    text: str,
+    query: Any,
+) -> list[int]:
+    return fused(words(text, 50), nearest(query, 50))
 
 
 def fused(one: Sequence[int], other: Sequence[int]) -> list[int]:
@@ -206,7 +221,7 @@ def timed(act: Callable[[], Any]) -> float:
 
 
 def rate(put: Callable[[int], None]) -> float:
-    return round(PUTS / sum(timed(lambda at=at: put(at)) for at in range(PUTS)), 1)
+    return round(PUTS / sum(timed(partial(put, at)) for at in range(PUTS)), 1)
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:

@@ -1,12 +1,16 @@
 """The seam between dialects and the daemon: choosing them, their names, their refusals."""
 
+import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from daemon.dialects import DIALECTS, chosen
+from daemon import dialects
+from daemon.dialects import DIALECTS, build, chosen
 from daemon.failures import FAULTS, error_for, refusal, status_of
 from daemon.house import iso
 from daemon.tools import ArgumentsRefused, Registry, ToolFailure, ToolSpec
@@ -16,6 +20,9 @@ from protocol.revisions import ALL, R2025_06_18, R2025_11_25
 from protocol.schema import result_schema_of, schema_of
 from store import errors
 from store.errors import BankNotFound, InvalidInput, StorageFull, StoreError, TextTooLong
+from store.model import Health as EngineHealth
+from tests.support.house import any_house
+from tests.support.wire import running_hub
 
 
 def test_no_name_chooses_all_dialects() -> None:
@@ -192,3 +199,42 @@ def test_result_schemas_keep_fields_that_are_called_like_keywords() -> None:
             "default": {"type": ["integer", "null"]},
         },
     }
+
+
+# --- health ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("engine", "status", "database", "degraded"),
+    [
+        (EngineHealth(is_ready=True), "healthy", "connected", UNSET),
+        (
+            EngineHealth(is_ready=True, degraded=("vectors-rebuilding",)),
+            "degraded",
+            "connected",
+            ["vectors-rebuilding"],
+        ),
+        (EngineHealth(is_ready=False), "degraded", "error", UNSET),
+    ],
+)
+async def test_health_says_what_of_the_engine_works_less_well(
+    tmp_path: Path, engine: EngineHealth, status: str, database: str, degraded: Any
+) -> None:
+    async with running_hub(tmp_path, engine=engine) as hub:
+        health = await hub.health(hub.surface_for(""))
+
+    assert (health.status, health.database, health.degraded) == (status, database, degraded)
+
+
+# --- documents -------------------------------------------------------------------------------
+
+
+def test_the_examples_in_the_readme_are_json_and_name_tools_there_are() -> None:
+    text = (Path(dialects.__file__).parent / "README.md").read_text()
+    examples = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
+    names = {spec.name for spec in build(list(DIALECTS), any_house())}
+
+    assert len(examples) >= 9
+    assert {example["name"] for example in examples if "name" in example} <= names
+    for name in DIALECTS:
+        assert re.search(rf"^## {name}$", text, re.MULTILINE), name

@@ -75,9 +75,17 @@ def settings_for(home: Path, **flags: Any) -> Settings:
     return load(named, {"RECALLD_HOME": str(home)})
 
 
+_WELL = EngineHealth(is_ready=True)
+
+
 @asynccontextmanager
 async def running_hub(
-    home: Path, *, clock: Any = None, surface: Surface | None = None, **flags: Any
+    home: Path,
+    *,
+    clock: Any = None,
+    surface: Surface | None = None,
+    engine: EngineHealth = _WELL,
+    **flags: Any,
 ) -> AsyncGenerator[Hub]:
     """A hub with the fixture surface over a real catalogue."""
     settings = settings_for(home, **flags)
@@ -95,7 +103,7 @@ async def running_hub(
                 tasks=tasks,
                 sessions=keeper,
                 surfaces=lambda _dialects, _fixtures: served,
-                engine=lambda: EngineHealth(is_ready=True),
+                engine=lambda: engine,
                 clock=clock or anyio.current_time,
             )
             tasks.cancel_scope.cancel()

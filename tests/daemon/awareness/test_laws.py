@@ -35,6 +35,7 @@ class OneCaller:
     capabilities = ClientCapabilities()
     principal = OWNER
     transport = "test"
+    principal = OWNER
     inputs: dict[str, Any] = {}  # noqa: RUF012 - a protocol's read-only member
     state: str | None = None
 
@@ -179,7 +180,7 @@ async def reachable(call: Call) -> set[str]:
 
 #: Each example opens an engine of its own: a quarter of what the profile asks for.
 slow = settings(
-    max_examples=max(10, settings.default.max_examples // 4),
+    max_examples=max(10, settings().max_examples // 4),
     suppress_health_check=[HealthCheck.too_slow],
     deadline=None,
 )
