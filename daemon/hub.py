@@ -146,7 +146,17 @@ class Hub:
 
     def gauges(self) -> list[tuple[str, str, float]]:
         """What the engine adds to the metrics: (name, help, value)."""
-        return []
+        engine = self._engine()
+        return [
+            ("recalld_banks", "Banks on record.", engine.banks),
+            ("recalld_open_banks", "Banks that are open.", engine.open_banks),
+            ("recalld_engine_ready", "1 when the engine works.", engine.is_ready),
+            (
+                "recalld_engine_degradations",
+                "Parts of the engine (index, embedder, files) that work less well.",
+                len(engine.degraded),
+            ),
+        ]
 
     async def status(self) -> dict[str, Any]:
         """What `recalld status` prints."""
