@@ -19,6 +19,7 @@ from daemon.peer import Peer
 from daemon.ratelimit import Clock, Limiter
 from daemon.sessions import SessionKeeper
 from daemon.surface import Surface
+from daemon.tracing import Tracer
 from daemon.version import VERSION
 from protocol.mcp import ServerInfo
 from protocol.shape import Shaper
@@ -43,6 +44,7 @@ class Hub:
         sessions: SessionKeeper,
         surfaces: Callable[[str, bool], Surface],
         engine: Callable[[], EngineHealth],
+        tracer: Tracer | None = None,
         clock: Clock,
     ) -> None:
         self.settings = settings
@@ -58,6 +60,7 @@ class Hub:
             limit=settings.requests_per_minute,
             clock=clock,
             verbose=settings.log_level == "debug",
+            tracer=tracer,
         )
         #: Filled in where somebody can ask for it (HTTP); see `Dispatcher.meter`.
         self.meter = Meter()
