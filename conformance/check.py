@@ -44,6 +44,7 @@ SUITES = (
     "inputs",
     "concurrency",
     "process",
+    "http",
     "scans",
 )
 

@@ -193,20 +193,20 @@ class Relay(threading.Thread):
     # -- from the server to the case ----------------------------------------------------------
 
     def _read(self, connection: http.client.HTTPConnection, *, opens: bool = False) -> None:
-        response = connection.getresponse()
-        if opens and response.status == 200:
-            self._session = response.getheader("mcp-session-id")
-        kind = response.getheader("content-type") or ""
-        if "text/event-stream" in kind:
-            for data in _events(response):
-                self._note(data, opens)
-                self._write(data)
-        else:
-            body = response.read()
-            self._note(body, opens)
-            if body.strip():
-                self._write(body.strip().replace(b"\n", b" "))
-        connection.close()
+        with contextlib.closing(connection):
+            response = connection.getresponse()
+            with response:
+                if opens and response.status == 200:
+                    self._session = response.getheader("mcp-session-id")
+                if "text/event-stream" in (response.getheader("content-type") or ""):
+                    for data in _events(response):
+                        self._note(data, opens)
+                        self._write(data)
+                    return
+                body = response.read()
+                self._note(body, opens)
+                if body.strip():
+                    self._write(body.strip().replace(b"\n", b" "))
 
     def _note(self, body: bytes, opens: bool) -> None:
         if opens:
@@ -225,11 +225,13 @@ class Relay(threading.Thread):
         connection.request("GET", self._endpoint.path, headers=headers)
         response = connection.getresponse()
         if response.status != 200:
+            response.close()
             connection.close()
             return
 
         def read() -> None:
-            with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+            trouble = contextlib.suppress(OSError, http.client.HTTPException, ValueError)
+            with trouble, contextlib.closing(connection), response:
                 for data in _events(response):
                     self._write(data)
 

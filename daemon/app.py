@@ -35,6 +35,7 @@ from daemon.resources import MemoryResources
 from daemon.sessions import SessionKeeper
 from daemon.surface import Surface
 from daemon.tools import Registry
+from daemon.tracing import find_tracer
 from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
 from store.catalogue import wall_clock
@@ -138,6 +139,7 @@ def _make_hub(settings: Settings, tasks: TaskGroup, store: Opened) -> Hub:
         sessions=store.sessions,
         surfaces=Surfaces(settings, house),
         engine=store.engine.health,
+        tracer=find_tracer(),
         clock=time.monotonic,
     )
 

@@ -159,14 +159,14 @@ def _headers(port: int, *, modern: bool) -> dict[str, str]:
         "clientInfo": {"name": "bench", "version": "1"},
     }
     opening = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-    with _connected(port) as connection:
-        head = _exchange(connection, _request(port, opening, {}))
+    with connected(port) as connection:
+        head = exchange(connection, _request(port, opening, {}))
         lines = head.split(b"\r\n")
         found = [line for line in lines if line.lower().startswith(b"mcp-session-id:")]
         session = found[0].split(b":", 1)[1].strip().decode()
         headers = {"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
         note: dict[str, object] = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        _exchange(connection, _request(port, note, headers))
+        exchange(connection, _request(port, note, headers))
     return headers
 
 
@@ -193,13 +193,13 @@ def _request(port: int, message: dict[str, object], headers: dict[str, str]) -> 
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-def _connected(port: int) -> socket.socket:
+def connected(port: int) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", port), 30)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
 
-def _exchange(connection: socket.socket, request: bytes) -> bytes:
+def exchange(connection: socket.socket, request: bytes) -> bytes:
     connection.sendall(request)
     answer = b""
     while not _is_whole(answer):
@@ -235,13 +235,13 @@ def _check(answer: bytes) -> None:
 
 def _one_by_one(port: int, request: bytes, seconds: float) -> list[float]:
     latencies: list[float] = []
-    with _connected(port) as connection:
+    with connected(port) as connection:
         until = time.perf_counter() + seconds
         for numbered in _numbered(request):
             began = time.perf_counter()
             if began > until:
                 return latencies
-            _check(_exchange(connection, numbered))
+            _check(exchange(connection, numbered))
             latencies.append(time.perf_counter() - began)
     return latencies
 
@@ -256,7 +256,7 @@ def _at_once(port: int, request: bytes, seconds: float) -> list[float]:
         began: dict[int, float] = {}
         partial: dict[int, bytes] = {}
         for _ in range(PARALLEL):
-            connection = stack.enter_context(_connected(port))
+            connection = stack.enter_context(connected(port))
             number = connection.fileno()
             connections[number] = connection
             poll.register(number, select.EPOLLIN)

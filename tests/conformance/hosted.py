@@ -7,12 +7,14 @@ import socket
 import sys
 import threading
 from pathlib import Path
+from typing import Literal
 
 from conformance import revisions
 from conformance.broken import flaws
 from conformance.broken.__main__ import accept, listen
 from conformance.broken.flaw import FLAWS, SOUND, Flaw
 from conformance.broken.reference import Server
+from conformance.broken.web import HostedWeb
 from conformance.check import Requirement, load_suites, requirements
 from conformance.context import Settings
 from conformance.runner import Report, run
@@ -21,6 +23,7 @@ from conformance.wire import Endpoint, StdioEndpoint, UnixEndpoint
 flaws.load()
 load_suites()
 
+Transport = Literal["unix", "stdio", "http"]
 KNOWN = frozenset(revisions.ALL)
 QUICK = Settings(timeout=1.0, quiet_seconds=0.12, spoken=KNOWN)
 PATIENT = Settings(timeout=5.0, spoken=KNOWN)
@@ -61,16 +64,19 @@ def revision_for(flaw: Flaw, row: Requirement) -> str:
 
 def prove(flaw: Flaw, directory: Path) -> dict[str, str]:
     """Try the flaw's cases on the flawed server: what each came to."""
-    groups: dict[tuple[str, bool], list[Requirement]] = {}
+    groups: dict[tuple[str, Transport], list[Requirement]] = {}
     for name in flaw.cases:
         row = requirements()[name]
-        on_socket = "unix" in row.transports
-        groups.setdefault((revision_for(flaw, row), on_socket), []).append(row)
+        ways: tuple[Transport, ...] = ("unix", "stdio", "http")
+        way = next(way for way in ways if way in row.transports)
+        groups.setdefault((revision_for(flaw, row), way), []).append(row)
     outcome: dict[str, str] = {}
-    for (revision, on_socket), rows in groups.items():
+    for (revision, way), rows in groups.items():
         endpoint: Endpoint
-        if on_socket:
+        if way == "unix":
             endpoint, settings = Hosted(directory / "s", flaw), QUICK
+        elif way == "http":
+            endpoint, settings = HostedWeb(flaw), QUICK
         else:
             endpoint, settings = child(flaw.name, directory / "lock"), PATIENT
         report = run(endpoint, rows, wanted=[revision], settings=settings, jobs=1)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from conformance.broken.flaw import SOUND
+from conformance.broken.web import HostedWeb
 from conformance.check import requirements
 from conformance.runner import run
 from tests.conformance.hosted import FLAWS, PATIENT, Hosted, child, prove, told
@@ -53,10 +55,21 @@ def test_the_reference_server_passes_every_case_on_a_socket(tmp_path: Path) -> N
 
 def test_the_reference_server_passes_the_cases_of_a_child(tmp_path: Path) -> None:
     """Those that need a child, and one group that does not, to see the transport itself work."""
-    rows = [row for row in requirements().values() if "unix" not in row.transports]
+    rows = [row for row in requirements().values() if row.transports == ("stdio",)]
     rows += [row for row in requirements().values() if row.group == "B"]
 
     report = run(child("none", tmp_path / "lock", spares=1), rows, settings=PATIENT, jobs=2)
+
+    assert [t for t in told(report).items() if " failed " in t[1]] == []
+    assert all(report.status(row.id) == "passed" for row in rows)
+
+
+def test_the_reference_server_over_http_passes_what_is_http_only() -> None:
+    rows = [row for row in requirements().values() if row.transports == ("http",)]
+    endpoint = HostedWeb(SOUND)
+
+    report = run(endpoint, rows, settings=PATIENT, jobs=2)
+    endpoint.close()
 
     assert [t for t in told(report).items() if " failed " in t[1]] == []
     assert all(report.status(row.id) == "passed" for row in rows)

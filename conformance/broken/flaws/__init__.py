@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-MODULES = ("messages", "streams", "opening", "features", "lists", "running", "shapes")
+MODULES = ("messages", "streams", "opening", "features", "lists", "running", "shapes", "web")
 
 
 def load() -> None:
