@@ -23,7 +23,7 @@ from store.model import Document, Filters, Found, Hit, Item, Query
 
 MOST: Final = 1000
 #: Chunks of one document crowd out other documents; so many are asked for at first, a document.
-CHUNKS_A_DOCUMENT: Final = 4
+CHUNKS_A_DOCUMENT: Final = 3
 MOST_HITS: Final = 5000
 TITLE_LENGTH: Final = 80
 

@@ -128,6 +128,10 @@ def _cut(hit: Hit, budget: int) -> Fact:
     """As much of a fact as the budget holds, from its most telling passage on; a word at least."""
     text = words_of(hit.item)
     start = max(0, text.find(hit.snippet)) if hit.snippet else 0
+    if not text[start:].strip():
+        start = 0
+    while text[start].isspace():  # no passage begins, or consists, of nothing
+        start += 1
     room = max(1, budget - _cost(_fact(hit.item, "…")))
     low, high = 1, min(len(text) - start, room * CHARACTERS_A_TOKEN)
     while low < high:

@@ -17,7 +17,12 @@ _BORDER = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
 def texts(count: int, *, seed: int = 1) -> list[str]:
     """`count` different short texts."""
     rng = random.Random(seed)
-    sentences = sorted(set(_sentences()))
+    found: dict[str, None] = {}
+    for sentence in _sentences():
+        found[sentence] = None
+        if len(found) > count * 1.2 + 1_000:
+            break
+    sentences = sorted(found)
     rng.shuffle(sentences)
     chosen = sentences[:count]
     known = set(chosen)

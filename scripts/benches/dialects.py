@@ -92,7 +92,7 @@ async def _stats(engine: Engine, _number: int) -> None:
 
 
 async def _rows(mode: Any, engine: Engine, number: int) -> None:
-    found = await engine.search(Query(bank=BANK, text=question(number), mode=mode, limit=48))
+    found = await engine.search(Query(bank=BANK, text=question(number), mode=mode, limit=36))
     documents = {hit.item.document: None for hit in found.hits[:12] if hit.item.document}
     for document in documents:
         if document is not None:
@@ -121,7 +121,7 @@ CASES: Final = (
         "hindsight_search",
         "hindsight_search",
         lambda n: {"bank_id": BANK, "query": question(n)},
-        lambda engine, n: engine.search(Query(bank=BANK, text=question(n), limit=112)),
+        lambda engine, n: engine.search(Query(bank=BANK, text=question(n), limit=56)),
     ),
     Case(
         "store_memory",

@@ -296,7 +296,7 @@ async def put_rates(directory: Path, some: Sequence[str]) -> dict[str, Any]:
             began = time.perf_counter()
             await engine.put(BANK, NewMemory(text=text))
             seconds.append(time.perf_counter() - began)
-        waiting = [f"{text} {n}" for n in range(4) for text in some]
+        waiting = [f"{text} again" for text in some]
         began = time.perf_counter()
 
         async def caller(number: int) -> None:
