@@ -1,5 +1,197 @@
-"""The entry point of the `mcp-conform` command."""
+"""The `mcp-conform` command: test any MCP server from outside."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from conformance import known, page, report, revisions, roles
+from conformance.check import Trial, load_suites, requirements
+from conformance.context import Settings
+from conformance.http import HttpEndpoint
+from conformance.runner import CannotRun, run, select
+from conformance.wire import Endpoint, StdioEndpoint, UnixEndpoint, WireError, end_all_children
+
+PASSED, MUST_FAILED, COULD_NOT_RUN = 0, 1, 2
 
 
-def main() -> int:
-    raise SystemExit("not built yet")
+class Usage(Exception):
+    """The command line makes no sense; the message says what is wrong with it."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise Usage(message)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="mcp-conform",
+        description="Tests an MCP server from outside, in all five revisions of the protocol.",
+        epilog="Exit status: 0 no MUST failed, 1 one did, 2 the tests could not run.",
+        usage="mcp-conform [options] (--unix PATH | --http URL | --stdio -- COMMAND [ARGUMENT...])",
+    )
+    where = parser.add_argument_group("the server")
+    where.add_argument("--stdio", action="store_true", help="start the command after -- as a child")
+    where.add_argument("--unix", metavar="PATH", help="connect to a unix socket")
+    where.add_argument("--http", metavar="URL", help="an MCP endpoint, Streamable HTTP")
+    where.add_argument("command", nargs="*", help=argparse.SUPPRESS)
+    where.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a variable for each child (repeatable); {tmpdir} is a new directory each time",
+    )
+    what = parser.add_argument_group("the cases")
+    what.add_argument("--list", action="store_true", help="print the cases and stop")
+    what.add_argument("--only", metavar="IDS", default="", help="groups or ids: J,F02,T05")
+    what.add_argument("--revision", metavar="DATES", default="all", help="dates, or legacy, modern")
+    what.add_argument("--level", metavar="LEVELS", default="", help="MUST, SHOULD, ours")
+    what.add_argument("--roles", metavar="FILE", help="which tools play which part (TOML)")
+    what.add_argument("--known-failures", metavar="FILE", help="failures that have a reason (TOML)")
+    what.add_argument(
+        "--strict", action="store_true", help="exit 1 for a SHOULD that failed without a reason too"
+    )
+    how = parser.add_argument_group("the run")
+    how.add_argument("--timeout", type=float, default=5.0, metavar="S", help="wait for an answer")
+    how.add_argument(
+        "--case-timeout", type=float, default=40.0, metavar="S", help="wait for a case"
+    )
+    how.add_argument("--jobs", type=int, default=0, metavar="N", help="revisions side by side")
+    out = parser.add_argument_group("the reports")
+    out.add_argument("--json", metavar="FILE", help="everything, for programs")
+    out.add_argument("--junit", metavar="FILE", help="for CI")
+    out.add_argument("--html", metavar="FILE", help="one page to attach to an issue")
+    out.add_argument("--verbose", "-v", action="store_true", help="each case as it ends")
+    out.add_argument("--no-color", action="store_true", help="plain text (NO_COLOR works too)")
+    return parser
+
+
+def _endpoint(options: argparse.Namespace) -> Endpoint:
+    chosen = [options.stdio, options.unix is not None, options.http is not None]
+    if sum(chosen) != 1:
+        raise Usage("name one server: --stdio -- COMMAND, --unix PATH or --http URL")
+    if options.http is not None:
+        if options.command:
+            raise Usage(f"--http takes no command, but {options.command[0]!r} follows")
+        return HttpEndpoint(options.http, timeout=options.timeout)
+    if options.unix is not None:
+        if options.command:
+            raise Usage(f"--unix takes no command, but {options.command[0]!r} follows")
+        return UnixEndpoint(options.unix, timeout=options.timeout)
+    if not options.command:
+        raise Usage("--stdio needs a command after --")
+    env = dict(os.environ)
+    for pair in options.env:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise Usage(f"--env wants NAME=VALUE, not {pair!r}")
+        env[name] = value
+    return StdioEndpoint(options.command, env)
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    if options.timeout <= 0 or options.case_timeout <= 0:
+        raise Usage("timeouts are seconds above 0")
+    given = roles.read_roles(Path(options.roles)) if options.roles else {}
+    return Settings(timeout=options.timeout, case_seconds=options.case_timeout, roles=given)
+
+
+def _levels(text: str) -> list[str]:
+    names = {"must": "MUST", "should": "SHOULD", "ours": "ours"}
+    wanted = [word.strip().lower() for word in text.split(",") if word.strip()]
+    for word in wanted:
+        if word not in names:
+            raise Usage(f"no level {word!r}; there are MUST, SHOULD and ours")
+    return [names[word] for word in wanted]
+
+
+def _run(options: argparse.Namespace) -> int:
+    load_suites()
+    if options.list:
+        for row in select(options.only.split(","), _levels(options.level)):
+            print(report.listing(row))
+        return PASSED
+    selected = select(options.only.split(","), _levels(options.level))
+    wanted = revisions.expand([word.strip() for word in options.revision.split(",")])
+    settings = _settings(options)
+    explained = known.read(Path(options.known_failures)) if options.known_failures else []
+    for entry in explained:
+        if entry.case not in requirements():
+            raise Usage(f"{options.known_failures}: no case {entry.case!r}")
+    endpoint = _endpoint(options)
+    color = not options.no_color and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    paint = report.Paint(enabled=color)
+
+    watched = sys.stderr.isatty() and not options.verbose
+    tried = itertools.count(1)
+
+    def tell(trial: Trial) -> None:
+        if options.verbose:
+            print(report.line(trial, paint), flush=True)
+        elif watched:
+            print(f"\r{next(tried)} tried, {trial.case:<5}", end="", file=sys.stderr, flush=True)
+
+    outcome = run(
+        endpoint,
+        selected,
+        wanted=wanted,
+        settings=settings,
+        jobs=options.jobs or _jobs(endpoint),
+        listener=tell,
+    )
+    if watched:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    judged = known.judge(outcome, explained)
+    for target, render in (
+        (options.json, report.as_json),
+        (options.junit, report.as_junit),
+        (options.html, page.as_html),
+    ):
+        if target:
+            Path(target).write_text(render(outcome, judged), "utf-8")
+    print(report.as_text(outcome, judged, paint))
+    if judged.unexplained("MUST") or judged.newly_passing:
+        return MUST_FAILED
+    if options.strict and judged.unexplained("SHOULD"):
+        return MUST_FAILED
+    return PASSED
+
+
+def _jobs(endpoint: Endpoint) -> int:
+    """All revisions at once if that costs connections, fewer if it costs processes."""
+    return 5 if endpoint.transport != "stdio" else min(5, (os.cpu_count() or 1) + 1)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    end_all_children()
+    raise SystemExit(128 + number)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status is returned."""
+    if arguments is None:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _stop)
+    try:
+        return _run(_parser().parse_args(arguments))
+    except (Usage, CannotRun, WireError, ValueError, OSError) as error:
+        print(f"mcp-conform: {error}", file=sys.stderr)
+        return COULD_NOT_RUN
+    except KeyboardInterrupt:
+        print("mcp-conform: interrupted", file=sys.stderr)
+        return COULD_NOT_RUN
+    finally:
+        end_all_children()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -21,6 +21,7 @@ import structlog
 from anyio.abc import TaskGroup
 
 from daemon import logs
+from daemon.completions import MemoryCompletions
 from daemon.config import Settings
 from daemon.descriptors import Descriptors
 from daemon.dialects import build, chosen
@@ -29,9 +30,12 @@ from daemon.house import House
 from daemon.hub import Hub
 from daemon.locks import owned
 from daemon.peer import DEFAULT_BANK
+from daemon.prompts import MemoryPrompts
+from daemon.resources import MemoryResources
 from daemon.sessions import SessionKeeper
 from daemon.surface import Surface
 from daemon.tools import Registry
+from daemon.tracing import find_tracer
 from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
 from store.catalogue import wall_clock
@@ -75,7 +79,13 @@ class Surfaces:
         found = self._made.get(dialects)
         if found is None:
             specs = build(chosen(dialects), self._house)
-            found = self._made[dialects] = Surface(name=dialects, tools=Registry(specs))
+            found = self._made[dialects] = Surface(
+                name=dialects,
+                tools=Registry(specs),
+                resources=MemoryResources(self._house),
+                prompts=MemoryPrompts(self._house),
+                completions=MemoryCompletions(self._house),
+            )
         return found
 
 
@@ -129,6 +139,7 @@ def _make_hub(settings: Settings, tasks: TaskGroup, store: Opened) -> Hub:
         sessions=store.sessions,
         surfaces=Surfaces(settings, house),
         engine=store.engine.health,
+        tracer=find_tracer(),
         clock=time.monotonic,
     )
 
@@ -210,7 +221,7 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
             tasks.start_soon(_until_input_ends, wire, hub)
             tasks.start_soon(_stop_when_orphaned, hub)
             await hub.stopping.wait()
-            hub.leaving.set()
+            hub.depart()
             await _until_quiet(hub)
             await wire.shut()
             tasks.cancel_scope.cancel()
@@ -278,7 +289,7 @@ async def _drain(hub: Hub, server: asyncio.Server, web: "HttpServer | None") -> 
     server.close()
     if web is not None:
         web.refuse_new()
-    hub.leaving.set()
+    hub.depart()
     await _until_quiet(hub)
     if web is not None:
         await web.close()

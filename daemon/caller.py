@@ -8,6 +8,8 @@ follower, wherever that leads.
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+import anyio
+
 from daemon.authority import Principal
 from daemon.changes import Follower
 from daemon.ratelimit import SlidingWindow
@@ -24,10 +26,27 @@ class Caller(Protocol):
     """What methods and tools may know of a caller, and do for it."""
 
     window: SlidingWindow | None
-    #: The level a legacy client asked for; modern requests say their own.
-    log_level: str | None
-    #: Open `subscriptions/listen` of this caller.
-    listens: int
+
+    @property
+    def log_level(self) -> str | None:
+        """The level a legacy client asked for; modern requests say their own."""
+        ...
+
+    @log_level.setter
+    def log_level(self, level: str | None) -> None: ...
+
+    @property
+    def listens(self) -> int:
+        """Open `subscriptions/listen` of this caller."""
+        ...
+
+    @listens.setter
+    def listens(self, count: int) -> None: ...
+
+    @property
+    def leaving(self) -> anyio.Event:
+        """Set when this caller will ask no more, or we are about to go."""
+        ...
 
     @property
     def hub(self) -> "Hub": ...

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct
 
+from daemon.resources import watched
 from daemon.surface import Surface
 from protocol.jsonrpc import notification
 from protocol.mcp import SubscriptionFilter
@@ -60,6 +61,20 @@ class Changes:
     def unfollow(self, follower: Follower) -> None:
         if follower in self._followers:
             self._followers.remove(follower)
+
+    def bank_changed(self, bank: str) -> None:
+        """Something was written to a bank; cheap while nobody watches it."""
+        for uri in watched(bank):
+            followers = [f for f in self._followers if uri in f.uris and f.is_ready()]
+            listeners = [w for w in self._listeners if uri in w.wants.resource_subscriptions]
+            self._updated(uri, followers, listeners)
+
+    def _updated(self, uri: str, followers: list["Follower"], listeners: list["Listener"]) -> None:
+        method = "notifications/resources/updated"
+        for follower in followers:
+            follower.send(notification(method, _encoder.encode({"uri": uri})))
+        for listener in listeners:
+            listener.tell(method, {"uri": uri})
 
     def announce(self, surface: Surface, change: str, uri: str | None = None) -> None:
         """`change` is tools, prompts, resources (their list) or resource (one, by `uri`)."""

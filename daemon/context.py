@@ -122,5 +122,8 @@ class CallContext:
     def announce(self, change: str, uri: str | None = None) -> None:
         self._caller.hub.changes.announce(self._caller.surface, change, uri)
 
+    def changed(self, bank: str) -> None:
+        self._caller.hub.changes.bank_changed(bank)
+
     def detach(self) -> None:
         self._caller.detach()

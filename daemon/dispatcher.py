@@ -15,6 +15,7 @@ from daemon.caller import Caller
 from daemon.failures import RateLimited, error_for
 from daemon.metrics import Meter
 from daemon.ratelimit import Clock
+from daemon.tracing import Tracer, trace_id
 from protocol.connection import Call
 from protocol.errors import ErrorObject
 
@@ -42,6 +43,7 @@ class Dispatcher:
         clock: Clock,
         verbose: bool,
         meter: Meter | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self._methods = dict(methods)
         self._limit = limit
@@ -49,6 +51,7 @@ class Dispatcher:
         self._verbose = verbose
         #: Who counts calls; nobody unless somebody can ask for the numbers.
         self.meter = meter
+        self._tracer = tracer
 
     def begin(self, call: Call, caller: Caller) -> Outcome | Awaitable[Outcome]:
         """Start a call. An `Outcome` is final; an awaitable gives one, and never raises."""
@@ -60,7 +63,10 @@ class Dispatcher:
                 wait = caller.window.admit()
                 if wait:
                     raise RateLimited(self._limit, wait)
-            given = method.handle(call, caller)
+            if self._tracer is None:
+                given = method.handle(call, caller)
+            else:
+                given = self._traced(self._tracer, method, call, caller)
         except Exception as failure:
             return self._failed(failure, call, caller, started)
         if isinstance(given, bytes):
@@ -68,6 +74,11 @@ class Dispatcher:
                 self._done(call, caller, started)
             return given
         return self._finish(given, call, caller, started)
+
+    async def _traced(self, tracer: Tracer, method: Method, call: Call, caller: Caller) -> bytes:
+        with tracer.span(call.method, call.meta.traceparent):
+            given = method.handle(call, caller)
+            return given if isinstance(given, bytes) else await given
 
     async def _finish(
         self, given: Awaitable[bytes], call: Call, caller: Caller, started: float
@@ -86,7 +97,7 @@ class Dispatcher:
         if self.meter is not None:
             self.meter.call_done(call.method, call.tool, "error", self._clock() - started)
         error = error_for(failure, call.revision, method=call.method, session=caller.session_id)
-        log.info("call.refused", method=call.method, session=caller.session_id, code=error.code)
+        log.info("call.refused", code=error.code, **_about(call, caller))
         return error
 
     def _done(self, call: Call, caller: Caller, started: float) -> None:
@@ -95,7 +106,14 @@ class Dispatcher:
             self.meter.call_done(call.method, call.tool, "ok", seconds)
         if self._verbose:
             elapsed = round(seconds * 1000, 3)
-            log.debug("call.done", method=call.method, session=caller.session_id, ms=elapsed)
+            log.debug("call.done", ms=elapsed, **_about(call, caller))
+
+
+def _about(call: Call, caller: Caller) -> dict[str, str | None]:
+    """What a log line says of a call, with the trace it belongs to."""
+    fields: dict[str, str | None] = {"method": call.method, "session": caller.session_id}
+    trace = trace_id(call.meta.traceparent)
+    return {**fields, "trace_id": trace} if trace else fields
 
 
 async def contained(work: Awaitable[None]) -> Exception | None:

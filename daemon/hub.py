@@ -19,6 +19,7 @@ from daemon.peer import Peer
 from daemon.ratelimit import Clock, Limiter
 from daemon.sessions import SessionKeeper
 from daemon.surface import Surface
+from daemon.tracing import Tracer
 from daemon.version import VERSION
 from protocol.mcp import ServerInfo
 from protocol.shape import Shaper
@@ -43,6 +44,7 @@ class Hub:
         sessions: SessionKeeper,
         surfaces: Callable[[str, bool], Surface],
         engine: Callable[[], EngineHealth],
+        tracer: Tracer | None = None,
         clock: Clock,
     ) -> None:
         self.settings = settings
@@ -58,6 +60,7 @@ class Hub:
             limit=settings.requests_per_minute,
             clock=clock,
             verbose=settings.log_level == "debug",
+            tracer=tracer,
         )
         #: Filled in where somebody can ask for it (HTTP); see `Dispatcher.meter`.
         self.meter = Meter()
@@ -65,6 +68,8 @@ class Hub:
         self.clock = clock
         self.peers: set[Peer] = set()
         self.in_flight = 0
+        #: Where HTTP is open, if it is.
+        self.http: str | None = None
         self.leaving = anyio.Event()
         self.stopping = anyio.Event()
         self.idle_since = clock()
@@ -112,6 +117,12 @@ class Hub:
         if self._change is not None:
             self._change.set()
 
+    def depart(self) -> None:
+        """We are leaving: whoever listens for changes is told that it is over."""
+        self.leaving.set()
+        for peer in self.peers:
+            peer.leaving.set()
+
     def stop(self) -> None:
         """Ask the process to leave: in an orderly way, soon."""
         self.stopping.set()
@@ -138,7 +149,17 @@ class Hub:
 
     def gauges(self) -> list[tuple[str, str, float]]:
         """What the engine adds to the metrics: (name, help, value)."""
-        return []
+        engine = self._engine()
+        return [
+            ("recalld_banks", "Banks on record.", engine.banks),
+            ("recalld_open_banks", "Banks that are open.", engine.open_banks),
+            ("recalld_engine_ready", "1 when the engine works.", engine.is_ready),
+            (
+                "recalld_engine_degradations",
+                "Parts of the engine (index, embedder, files) that work less well.",
+                len(engine.degraded),
+            ),
+        ]
 
     async def status(self) -> dict[str, Any]:
         """What `recalld status` prints."""
@@ -150,6 +171,7 @@ class Hub:
             "inFlight": self.in_flight,
             "sessions": {"total": await self.sessions.total(), "active": self._active()},
             "socket": str(self.settings.socket),
+            "http": self.http,
             "data": str(self.settings.directories.data),
         }
 

@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, Struct
 from daemon.authority import Forbidden
 from daemon.caller import Caller
 from daemon.changes import Listener, honoured
+from daemon.confirm import DECLINED, can_confirm, confirmed
 from daemon.context import CallContext
 from daemon.dispatcher import Method
 from daemon.failures import refusal
@@ -23,7 +24,7 @@ from protocol.connection import Call
 from protocol.errors import Fault, ProtocolError
 from protocol.headers import check_arguments
 from protocol.lifecycle import decode_params
-from protocol.mcp import CallToolResult
+from protocol.mcp import CallToolResult, InputRequired
 from protocol.revisions import LATEST_LEGACY, SUBSCRIPTION_ID, SUPPORTED, Revision
 from protocol.shape import CacheHint, shape_listing
 from store.errors import StoreError
@@ -101,6 +102,8 @@ def _call(call: Call, caller: Caller) -> bytes | Awaitable[bytes]:
         check_arguments(caller.headers, tool.mirrored, bytes(params.arguments))
     context = CallContext(call, caller, params.input_responses, params.request_state)
     revision = _revision(call)
+    if tool.spec.destructive and can_confirm(tool.spec, context):
+        return _confirm_first(tool, params.arguments, context, caller)
     try:
         given = tool.call(params.arguments, context)
     except SAYS_NO as failure:
@@ -115,6 +118,24 @@ async def _call_later(
 ) -> bytes:
     try:
         answer = await given
+    except SAYS_NO as failure:
+        answer = refusal(tool.spec, failure, revision)
+    return _tool_answer(answer, revision, caller)
+
+
+async def _confirm_first(
+    tool: BoundTool, arguments: Raw, context: CallContext, caller: Caller
+) -> bytes:
+    """A call that destroys: a person is asked before it begins."""
+    revision = context.revision
+    try:
+        said = await confirmed(tool.spec, context)
+        if isinstance(said, InputRequired):
+            return _tool_answer(said, revision, caller)
+        if not said:
+            raise ToolFailure(DECLINED)
+        given = tool.call(arguments, context)
+        answer = await given if isinstance(given, Awaitable) else given
     except SAYS_NO as failure:
         answer = refusal(tool.spec, failure, revision)
     return _tool_answer(answer, revision, caller)
@@ -155,10 +176,18 @@ def _listing(
     return handle
 
 
+async def _list_resources(call: Call, caller: Caller) -> bytes:
+    _one_page(call)
+    revision = _revision(call)
+    found = await _of(caller.surface.resources).list(CallContext(call, caller))
+    body = _encoder.encode({"resources": shape_listing(found, revision)})
+    return caller.hub.shaper.result(body, revision, FLEETING)
+
+
 async def _read_resource(call: Call, caller: Caller) -> bytes:
     uri = decode_params(_uri, call.params).uri
     assert caller.surface.resources is not None
-    found = await caller.surface.resources.read(uri)
+    found = await caller.surface.resources.read(uri, CallContext(call, caller))
     if found is None:
         raise ProtocolError(Fault.RESOURCE_NOT_FOUND, uri[:200], uri=uri)
     return caller.hub.shaper.result(found, _revision(call), FLEETING)
@@ -167,7 +196,7 @@ async def _read_resource(call: Call, caller: Caller) -> bytes:
 async def _subscribe(call: Call, caller: Caller) -> bytes:
     uri = decode_params(_uri, call.params).uri
     assert caller.surface.resources is not None
-    if await caller.surface.resources.read(uri) is None:
+    if await caller.surface.resources.read(uri, CallContext(call, caller)) is None:
         raise ProtocolError(Fault.RESOURCE_NOT_FOUND, uri[:200], uri=uri)
     caller.follower.uris.add(uri)
     return b"{}"
@@ -207,10 +236,10 @@ def _prompt_answer(given: Any, call: Call, caller: Caller) -> bytes:
     return caller.hub.shaper.result(given, _revision(call))
 
 
-def _complete_argument(call: Call, caller: Caller) -> bytes:
+async def _complete_argument(call: Call, caller: Caller) -> bytes:
     params = decode_params(_complete, call.params)
     assert caller.surface.completions is not None
-    found = caller.surface.completions.complete(params)
+    found = await caller.surface.completions.complete(params, CallContext(call, caller))
     if found is None:
         raise ProtocolError(Fault.INVALID_PARAMS, "ref: nothing to complete by that name")
     return caller.hub.shaper.result(mcp.CompleteResult(completion=found), _revision(call))
@@ -225,7 +254,7 @@ def _set_log_level(call: Call, caller: Caller) -> bytes:
 
 
 async def _listen_for_changes(call: Call, caller: Caller) -> bytes:
-    """Acknowledge, then hold the request open until it is cancelled or the daemon leaves."""
+    """Acknowledge, then hold the request open until it is cancelled or one of us leaves."""
     wants = honoured(decode_params(_listen, call.params).notifications, caller.surface)
     if caller.listens >= MAX_LISTENS:
         raise ProtocolError(Fault.OVERLOADED, f"at most {MAX_LISTENS} subscriptions a connection")
@@ -238,7 +267,7 @@ async def _listen_for_changes(call: Call, caller: Caller) -> bytes:
     caller.hub.changes.listen(listener)
     try:
         listener.tell("notifications/subscriptions/acknowledged", {"notifications": wants})
-        await caller.hub.leaving.wait()
+        await caller.leaving.wait()
     finally:
         caller.hub.changes.leave(listener)
         caller.listens -= 1
@@ -298,9 +327,7 @@ METHODS: Final[dict[str, Method]] = {
     "health/check": Method(_health, counted=False),
     "tools/list": Method(_list_tools),
     "tools/call": Method(_call),
-    "resources/list": Method(
-        _listing("resources", lambda caller: _of(caller.surface.resources).list())
-    ),
+    "resources/list": Method(_list_resources),
     "resources/templates/list": Method(
         _listing("resourceTemplates", lambda caller: _of(caller.surface.resources).templates())
     ),

@@ -90,6 +90,7 @@ class Peer:
         self._is_ended = False
         self._is_closed = False
         self._room = anyio.Event()
+        self.leaving = anyio.Event()
         self._scopes: dict[int, anyio.CancelScope] = {}
         self._asked: dict[bytes, _Asked] = {}
         self._asks = 0
@@ -109,9 +110,7 @@ class Peer:
         self._is_ended = True
         self._chunks.append(b"")
         self._pump()
-        for call in self.connection.inflight.values():
-            if call.method == "subscriptions/listen":  # never ends by itself: nothing to wait for
-                self._cancel(call)
+        self.leaving.set()
 
     def resume(self) -> None:
         """The transport has room again."""

@@ -28,9 +28,9 @@ from protocol.revisions import Revision
 class Resources(Protocol):
     """Things that can be read by URI."""
 
-    def list(self) -> Sequence[Resource]: ...
+    async def list(self, context: Context) -> Sequence[Resource]: ...
     def templates(self) -> Sequence[ResourceTemplate]: ...
-    async def read(self, uri: str) -> ReadResourceResult | None:
+    async def read(self, uri: str, context: Context) -> ReadResourceResult | None:
         """None when there is no such resource."""
         ...
 
@@ -41,13 +41,13 @@ class Prompts(Protocol):
     def list(self) -> Sequence[Prompt]: ...
     def get(
         self, name: str, arguments: dict[str, str], context: Context
-    ) -> GetPromptResult | InputRequired | Awaitable[GetPromptResult | InputRequired] | None:
+    ) -> GetPromptResult | InputRequired | Awaitable[GetPromptResult | InputRequired | None] | None:
         """None when there is no such prompt."""
         ...
 
 
 class Completions(Protocol):
-    def complete(self, params: CompleteParams) -> CompletionValues | None:
+    async def complete(self, params: CompleteParams, context: Context) -> CompletionValues | None:
         """None when the reference or the argument does not exist."""
         ...
 

@@ -91,6 +91,10 @@ class Context(Protocol):
         """Tell whoever listens that a list or a resource changed."""
         ...
 
+    def changed(self, bank: str) -> None:
+        """Tell whoever watches this bank that something was written to it."""
+        ...
+
     def detach(self) -> None:
         """Let go of the connection, if the client can fetch the answer later (SSE polling)."""
         ...
@@ -167,19 +171,33 @@ class BoundTool:
             typed = self._decoder.decode(arguments)
         except (msgspec.MsgspecError, RecursionError, ValueError) as error:
             raise ArgumentsRefused(explain(error)) from None
+        spec = self.spec
         principal = context.principal
         if not principal.is_owner:
-            named: Any = getattr(typed, self._bank) if self._bank is not None else None
-            bank = named if isinstance(named, str) and named else context.bank
-            authorise(principal, bank, writes=not self.spec.read_only)
-        given = self.spec.run(typed, context)
+            authorise(principal, self._bank_of(typed, context), writes=not spec.read_only)
+        given = spec.run(typed, context)
         if isinstance(given, Awaitable):
-            return _later(cast("Awaitable[Returned]", given))
+            later = cast("Awaitable[Returned]", given)
+            if spec.read_only:
+                return _later(later)
+            return _write_later(later, context, self._bank_of(typed, context))
         return as_answer(given)
+
+    def _bank_of(self, typed: Any, context: Context) -> str:
+        """The bank a call is about: the one its arguments name, else the caller's own."""
+        named: Any = getattr(typed, self._bank) if self._bank is not None else None
+        return named if isinstance(named, str) and named else context.bank
 
 
 async def _later(given: Awaitable[Returned]) -> Answer:
     return as_answer(await given)
+
+
+async def _write_later(given: Awaitable[Returned], context: Context, bank: str) -> Answer:
+    """As `_later`, and whoever watches the bank hears of it."""
+    answer = as_answer(await given)
+    context.changed(bank)
+    return answer
 
 
 def as_answer(given: Returned) -> Answer:

@@ -125,11 +125,25 @@ class ProtocolError(Exception):
         self.data = data
 
 
+#: What an answer quotes of what it refuses, at most.
+MOST_WORDS: Final = 400
+
+
+def _sentence(details: str) -> str:
+    """One line, of bounded length, whatever the peer had us quote."""
+    if len(details) > MOST_WORDS:
+        details = details[:MOST_WORDS] + "…"
+    if details.isprintable():
+        return details
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in details)
+
+
 def error_object(
     fault: Fault, details: str = "", revision: Revision | None = None, **data: Any
 ) -> ErrorObject:
     """The answer to `fault`, with seed 003's `data.details` beside what the fault adds."""
     extra: dict[str, Any] = dict(data)
+    details = _sentence(details)
     if details:
         extra["details"] = details
     if fault in _NAMED:

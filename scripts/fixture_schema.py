@@ -4,9 +4,10 @@
     scripts/fixture_schema.py
 
 Later versions must open it: `tests/store/test_fixtures.py` migrates every fixture there is and
-holds it against `CONTENT`. A fixture is never written again after its release.
+holds it against what `furnish` put in. A fixture is never written again after its release.
 """
 
+import gzip
 import shutil
 import sys
 import tempfile
@@ -28,10 +29,12 @@ async def main() -> None:
     async with open_engine(place, ranking=PlainRanking, now=lambda: 1_700_000_000_000) as engine:
         await furnish(engine)
         source = engine._banks.directory(engine.bank("fixture"))
-    for family, file in (("bank", source / "bank.db"), ("catalogue", place / "catalogue.db")):
-        target = FIXTURES / f"{family}-v{len(migrations(family))}.db"
-        shutil.copyfile(file, target)
-        print(f"{target.relative_to(ROOT)}: {target.stat().st_size} bytes")
+    target = FIXTURES / f"bank{len(migrations('bank'))}-catalogue{len(migrations('catalogue'))}"
+    target.mkdir(exist_ok=True)
+    for file in (source / "bank.db", place / "catalogue.db"):
+        packed = target / f"{file.name}.gz"
+        packed.write_bytes(gzip.compress(file.read_bytes(), 9, mtime=0))
+        print(f"{packed.relative_to(ROOT)}: {packed.stat().st_size} bytes")
     shutil.rmtree(place)
 
 

@@ -4,6 +4,7 @@ The verbs of the engine stand on this; nothing else opens a bank or touches its 
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
 import anyio
@@ -12,7 +13,7 @@ from store import stats
 from store.banks import Banks, OpenBank
 from store.catalogue import Catalogue
 from store.database import Connection
-from store.errors import QuotaExceeded
+from store.errors import QuotaExceeded, StoreError
 from store.memories import Changes, changing
 from store.model import Found, Query
 from store.validate import check_range
@@ -67,7 +68,8 @@ class Access:
         """A unit of work on a bank that is there."""
         async with self._banks.use(bank) as opened:
             result = await opened.database.write(in_changes(work))
-            await self._ranking.written(opened)
+            with suppress(StoreError):  # it is stored, and says so; its vector can be made later
+                await self._ranking.written(opened)
             return result
 
     async def _put(self, bank: str, work: Callable[[Changes], T]) -> T:

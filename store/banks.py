@@ -39,6 +39,7 @@ from store.model import Bank
 from store.validate import bank_name
 
 OPEN_LIMIT: Final = 64
+WARM: Final = 24  # of the open ones, how many keep their readers: a file descriptor is not free
 BANK_LIMIT: Final = 10_000
 DATABASE: Final = "bank.db"
 SNAPSHOT: Final = "vectors.snapshot"
@@ -312,9 +313,12 @@ class Banks:
         idle = sorted(
             (bank for bank in self._open.values() if not bank.pins), key=lambda bank: bank.used_at
         )
-        for bank in idle[: max(0, len(self._open) - self._open_limit + 1)]:
+        too_many = max(0, len(self._open) - self._open_limit + 1)
+        for bank in idle[:too_many]:
             del self._open[bank.bank.id]
             await self._close_bank(bank)
+        for bank in idle[too_many : too_many + max(0, len(self._open) - WARM)]:
+            await bank.database.rest()
 
     async def _retire(self, opened: OpenBank) -> None:
         """Close a bank that can no longer be reached, after its last user is done."""

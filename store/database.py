@@ -163,6 +163,14 @@ class Database:
             finally:
                 self._idle.append(reader)
 
+    async def rest(self) -> None:
+        """Let go of the readers nobody is using; the next read opens one again."""
+        with anyio.CancelScope(shield=True):
+            while self._idle:
+                reader = self._idle.pop()
+                self._readers.remove(reader)
+                await reader.close()
+
     async def maintain(self, work: Work[T]) -> T:
         """Run `work` on the writer's connection alone and outside a transaction.
 
@@ -184,6 +192,8 @@ class Database:
             await self._quiet.wait()
             for reader in self._readers:
                 await reader.close()
+            self._readers.clear()
+            self._idle.clear()
             await self._thread.call(self._drop_writer)
             self._thread.stop()
 

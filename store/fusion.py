@@ -4,8 +4,8 @@ The order of a hybrid search is a weighted sum, made of parts a person can follo
 
     value = 0.5 · words + 0.5 · meaning + context + small boosts
 
-- **words**: BM25 over the best BM25 among the candidates, damped when even the best says less than
-  half of what was asked for. (Dividing by the best beats dividing by an ideal by 1 point R@10.)
+- **words**: BM25 over the best BM25 among the candidates, damped when even the best says little of
+  what was asked for. (Dividing by the best beats dividing by an ideal by 1 point R@10.)
 - **meaning**: the cosine, as it is. Nothing negative.
 - **context**: what stands next to it. A turn of a conversation or a chunk of a document gains
   0.4 of what the one before it, 0.25 of what the one after it and 0.2 of what the one before that
@@ -44,7 +44,8 @@ PHRASE: Final = 0.1
 ASKING: Final = 0.05
 RECENT: Final = 0.02
 RECENT_HALF_DAYS: Final = 30.0
-FULL_COVER: Final = 0.5  # below this share of the yardstick, even the best match counts less
+FULL_COVER: Final = 0.7  # below this share of the yardstick, even the best match counts less:
+DAMPING: Final = 1.5  # … by the square of how far below. Chance words must not beat meaning
 
 EXACT_SCORE: Final = 0.97
 PHRASE_SCORE: Final = 0.9
@@ -165,7 +166,7 @@ def _hybrid(
     )
     most = max((c.words for c in candidates), default=0.0)
     cover = min(1.0, most / yardstick) if yardstick > 0 else 0.0
-    damping = min(1.0, cover / FULL_COVER) / most if most > 0 else 0.0
+    damping = min(1.0, cover / FULL_COVER) ** DAMPING / most if most > 0 else 0.0
     keyword = {c.id: by_words * c.words * damping for c in candidates}
     vector = {c.id: by_meaning * max(0.0, c.cosine or 0.0) for c in candidates}
     base = {c.id: keyword[c.id] + vector[c.id] for c in candidates}
@@ -209,28 +210,30 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
     excess = {id: max(0.0, value - middle) for id, value in base.items()}
     groups: dict[Hashable, list[float]] = {}
     for c in candidates:
-        if c.group is not None:
+        if c.group is not None and excess[c.id] > 0.0:
             groups.setdefault(c.group, []).append(excess[c.id])
-    best = {group: nlargest(GROUP_BEST + 1, values) for group, values in groups.items()}
-
-    def company(c: Candidate) -> float:
-        """The mean of its group's three best, itself left out."""
-        others = best.get(c.group, [])
-        own = excess[c.id]
-        among = own in others[:GROUP_BEST]
-        total = sum(others) - own if among else sum(others[:GROUP_BEST])
-        return total / GROUP_BEST
-
-    def gain(id: int | None) -> float:
-        return excess.get(id, 0.0) if id is not None else 0.0
-
-    return {
-        c.id: BEFORE * gain(c.before)
-        + AFTER * gain(c.after)
-        + TWO_BEFORE * gain(c.two_before)
-        + (GROUP * company(c) if c.group is not None else 0.0)
-        for c in candidates
+    best = {
+        group: sorted(values, reverse=True)[: GROUP_BEST + 1] for group, values in groups.items()
     }
+    gained: dict[int, float] = {}
+    for c in candidates:
+        gain = 0.0
+        if c.before is not None:
+            gain += BEFORE * excess.get(c.before, 0.0)
+        if c.after is not None:
+            gain += AFTER * excess.get(c.after, 0.0)
+        if c.two_before is not None:
+            gain += TWO_BEFORE * excess.get(c.two_before, 0.0)
+        if c.group in best:
+            gain += GROUP * _company(best[c.group], excess[c.id])
+        gained[c.id] = gain
+    return gained
+
+
+def _company(best: Sequence[float], own: float) -> float:
+    """The mean of a group's three best, an item itself left out."""
+    total = sum(best) - own if own in best[:GROUP_BEST] else sum(best[:GROUP_BEST])
+    return total / GROUP_BEST
 
 
 def _recency(candidate: Candidate) -> float:

@@ -206,6 +206,8 @@ def _member(wanted: Any) -> tuple[str, list[Any]]:
             return "member.type = 'null'", []
         case bool():
             return "member.type = ?", ["true" if wanted else "false"]
+        case int() if not -(2**63) <= wanted < 2**63:
+            return "FALSE", []  # no stored number is that large
         case int() | float():
             return "member.type IN ('integer', 'real') AND member.atom = ?", [wanted]
         case str():

@@ -194,9 +194,17 @@ def snippet(text: str, query: str, *, width: int = 240) -> Snippet:
 def _occurrences(text: str, weights: Mapping[str, float]) -> list[tuple[int, int, float]]:
     """Where the text matches a term, in order: (start, end, weight of the best term there)."""
     found: list[tuple[int, int, float]] = []
+    if not weights:
+        return found
+    # A stem keeps how its word begins: an ASCII word without any such beginning cannot match.
+    begins = {term[:3] if len(term) > 3 else term[:2] for term in weights}  # "buys" is "bui"
+    beginnings = re.compile("|".join(map(re.escape, sorted(begins))), re.IGNORECASE)
     free = 0
     for piece in _PIECE.finditer(text):
         start, end = piece.span()
+        word = piece.group()
+        if word.isascii() and not beginnings.search(word):
+            continue
         if end - start == 1 and _DENSE_SIGN.match(text, start):
             end = min(start + 2, len(text))
         weight = 0.0

@@ -9,17 +9,19 @@ bound, holds a vowel, and so on.
 import re
 from typing import Final
 
+_Rules = tuple[tuple[str, str], ...]
+
 _PLAIN: Final = re.compile(r"[a-z]{4,40}")
 _VOWEL_GROUPS: Final = re.compile(r"v+c+")
 
-_STEP_2: Final = (
+_STEP_2: Final[_Rules] = (
     ("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"),
     ("bli", "ble"), ("alli", "al"), ("entli", "ent"), ("eli", "e"), ("ousli", "ous"),
     ("ization", "ize"), ("ation", "ate"), ("ator", "ate"), ("alism", "al"), ("iveness", "ive"),
     ("fulness", "ful"), ("ousness", "ous"), ("aliti", "al"), ("iviti", "ive"), ("biliti", "ble"),
     ("logi", "log"),
 )  # fmt: skip
-_STEP_3: Final = (
+_STEP_3: Final[_Rules] = (
     ("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"),
     ("ful", ""), ("ness", ""),
 )  # fmt: skip
@@ -27,6 +29,9 @@ _STEP_4: Final = (
     "ement", "ment", "able", "ible", "ance", "ence", "ant", "ent", "ion", "ism", "ate", "iti",
     "ous", "ive", "ize", "al", "er", "ic", "ou",
 )  # fmt: skip
+_ENDINGS: Final[dict[_Rules, tuple[str, ...]]] = {
+    rules: tuple(ending for ending, _ in rules) for rules in (_STEP_2, _STEP_3)
+}
 
 
 def stem(word: str) -> str:
@@ -91,20 +96,24 @@ def _mended(rest: str) -> str:
 
 
 def _replaced(word: str, rules: tuple[tuple[str, str], ...]) -> str:
+    if not word.endswith(_ENDINGS[rules]):  # most words: one look instead of twenty
+        return word
     for ending, instead in rules:
         if word.endswith(ending):
             rest = word[: -len(ending)]
             return rest + instead if _measure(rest) > 0 else word
-    return word
+    raise AssertionError("one of the endings was there")
 
 
 def _stripped(word: str) -> str:
+    if not word.endswith(_STEP_4):
+        return word
     for ending in _STEP_4:
         if word.endswith(ending):
             rest = word[: -len(ending)]
             keeps = ending == "ion" and not rest.endswith(("s", "t"))
             return word if keeps or _measure(rest) <= 1 else rest
-    return word
+    raise AssertionError("one of the endings was there")
 
 
 def _tidied(word: str) -> str:

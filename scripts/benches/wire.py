@@ -316,6 +316,8 @@ def report(
         print(f"{name:24}" + "".join(f"{cell:>18}" for cell in cells))
     if idle and after:
         print(f"\ndaemon RSS: idle {idle / MEGABYTE:.1f} MB, after load {after / MEGABYTE:.1f} MB")
+    if os.getloadavg()[0] > 2 * (os.cpu_count() or 1):
+        print("\nthe machine is busy with other things: repeat this before believing it")
     for name, reason in absent.items():
         print(f"left out: {name}: {reason}")
     print()

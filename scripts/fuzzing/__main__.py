@@ -2,6 +2,7 @@
 
     scripts/fuzz.py --frames 100000 --transport stdio --transport bridge --transport unix
     scripts/fuzz.py --frames 5000 --command 'python my_server.py'
+    scripts/fuzz.py --frames 5000 --transport stdio --real
     scripts/fuzz.py --frames 20000 --transport bridge --kills 0.05
     scripts/fuzz.py --replay .cache/fuzz/stdio-2025-03-26-1.frames
 
@@ -43,6 +44,7 @@ def main() -> int:
                 command=options.command,
                 revisions=revisions,
                 kills=options.kills,
+                real=options.real,
                 say=run.tell,
             )
         except run.Fault as fault:
@@ -78,6 +80,9 @@ def _options() -> argparse.Namespace:
         default=0.0,
         metavar="CHANCE",
         help="bridge only: the chance, after each burst, of kill -9 for the daemon",
+    )
+    parser.add_argument(
+        "--real", action="store_true", help="the tools that are shipped, without fixtures"
     )
     parser.add_argument("--replay", type=Path, metavar="FILE", help="send saved frames again")
     options = parser.parse_args()

@@ -34,8 +34,9 @@ class Home:
         """Where the processes we start here write their stderr."""
         return self.path / "stderr.log"
 
-    def stdio(self, *, embedded: bool = False) -> list[str]:
-        return [self.command, "stdio", "--fixtures", *(["--embedded"] if embedded else [])]
+    def stdio(self, *, embedded: bool = False, fixtures: bool = True) -> list[str]:
+        flags = [*(["--fixtures"] if fixtures else []), *(["--embedded"] if embedded else [])]
+        return [self.command, "stdio", *flags]
 
     def run(self, *arguments: str, seconds: float = 20.0) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -56,11 +57,18 @@ class Home:
             return None
         return told if told.get("pid") else None
 
-    def serve(self, *arguments: str) -> dict[str, Any]:
-        """Starts a daemon as our child and waits until it says where it listens."""
+    def serve(
+        self, *arguments: str, fixtures: bool = True, bind: str | None = None
+    ) -> dict[str, Any]:
+        """Starts a daemon as our child and waits until it says where it listens.
+
+        HTTP is opened only where `bind` says so.
+        """
+        http = ["--no-http"] if bind is None else ["--bind", bind]
+        tools = ["--fixtures"] if fixtures else []
         with self.log.open("ab") as log:
             daemon = subprocess.Popen(
-                [self.command, "serve", "--no-http", "--fixtures", *arguments],
+                [self.command, "serve", *http, *tools, *arguments],
                 env={**os.environ, **self.env},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

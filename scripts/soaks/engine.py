@@ -90,7 +90,9 @@ def cut(home: Path, *, lines: int, seed: int) -> Witness:
         with suppress(OSError):
             (mountpoint / f".cut-{seed}").touch()
         victim.kill()
-        victim.communicate()
+        heard += victim.stdout.read()  # nothing can be acknowledged that was not before the cut
+        victim.wait()
+        victim.stdout.close()
     finally:
         subprocess.run(["fusermount3", "-u", "-z", str(mountpoint)], check=False)
         server.terminate()
@@ -114,12 +116,11 @@ def main() -> None:
     options = parser.parse_args()
     print(f"soak: seed {options.seed}", flush=True)
     place = Path(tempfile.mkdtemp(prefix="recalld-soak-"))
-    try:
-        figures: dict[str, Any] = {"seed": options.seed}
-        figures["kills"] = kills(options.kills, options.seed, place)
-        figures["cuts"] = cuts(options.cuts, options.seed, place)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    print(f"soak: in {place}, which stays when something is wrong", flush=True)
+    figures: dict[str, Any] = {"seed": options.seed}
+    figures["kills"] = kills(options.kills, options.seed, place)
+    figures["cuts"] = cuts(options.cuts, options.seed, place)
+    shutil.rmtree(place, ignore_errors=True)
     print(json.dumps(figures, indent=2))
     if options.json is not None:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")

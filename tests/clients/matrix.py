@@ -1,7 +1,8 @@
 """Other people's clients, by name and mode, and what each has to get out of recalld.
 
 A case is one client in one mode over one way in: `embedded` and `bridged` are `recalld stdio`
-with and without the engine in the same process, `unix` is the daemon's socket. The client runs in
+with and without the engine in the same process, `unix` is the daemon's socket, `http` its
+Streamable HTTP endpoint. The client runs in
 its own environment through a driver (tests/clients/drivers), which lists the tools, calls them, is
 refused an unknown one, follows progress, cancels a call and sees it stop, and leaves. A case passes
 when the driver is content, the revision agreed on is the expected one, and the server it started
@@ -30,7 +31,7 @@ from scripts.kit import caches
 from scripts.kit.ours import Home, fresh_home
 
 DRIVERS: Final = Path(__file__).parent / "drivers"
-WAYS: Final = ("embedded", "bridged", "unix")
+WAYS: Final = ("embedded", "bridged", "unix", "http")
 SECONDS: Final = 60.0
 MODERN: Final = "2026-07-28"
 
@@ -66,22 +67,22 @@ _PYTHON: Final = (
     ("mcp-2", "mcp 2.3.0", "legacy", "2025-11-25", WAYS),
     ("mcp-2", "mcp 2.3.0", MODERN, MODERN, WAYS),
     ("mcp-1.8.1", "mcp 1.8.1", "handshake", "2024-11-05", ("bridged",)),
-    ("mcp-1.9.4", "mcp 1.9.4", "handshake", "2025-03-26", ("embedded", "bridged")),
+    ("mcp-1.9.4", "mcp 1.9.4", "handshake", "2025-03-26", ("embedded", "bridged", "http")),
     ("mcp-1.10.1", "mcp 1.10.1", "handshake", "2025-06-18", ()),
     ("mcp-1.22.0", "mcp 1.22.0", "handshake", "2025-06-18", ("bridged",)),
-    ("mcp-1.25.0", "mcp 1.25.0", "handshake", "2025-11-25", ("bridged",)),
+    ("mcp-1.25.0", "mcp 1.25.0", "handshake", "2025-11-25", ("bridged", "http")),
 )
 _NPM: Final = (
-    ("sdk-1", "npm sdk 1.32.2", "handshake", "2025-11-25", ("embedded", "bridged")),
+    ("sdk-1", "npm sdk 1.32.2", "handshake", "2025-11-25", ("embedded", "bridged", "http")),
     ("client-2", "npm client 2.4.0", "2024-11-05", "2024-11-05", ("bridged",)),
     ("client-2", "npm client 2.4.0", "2025-03-26", "2025-03-26", ("bridged",)),
-    ("client-2", "npm client 2.4.0", "2025-06-18", "2025-06-18", ("bridged",)),
+    ("client-2", "npm client 2.4.0", "2025-06-18", "2025-06-18", ("bridged", "http")),
     ("client-2", "npm client 2.4.0", "2025-11-25", "2025-11-25", ("bridged",)),
-    ("client-2", "npm client 2.4.0", "auto", MODERN, ("embedded", "bridged")),
-    ("client-2", "npm client 2.4.0", "pin", MODERN, ("embedded", "bridged")),
-    ("inspector", "inspector 2.12.0", "legacy", "2025-11-25", ("bridged",)),
+    ("client-2", "npm client 2.4.0", "auto", MODERN, ("embedded", "bridged", "http")),
+    ("client-2", "npm client 2.4.0", "pin", MODERN, ("embedded", "bridged", "http")),
+    ("inspector", "inspector 2.12.0", "legacy", "2025-11-25", ("bridged", "http")),
     ("inspector", "inspector 2.12.0", "auto", MODERN, ()),
-    ("inspector", "inspector 2.12.0", "modern", MODERN, ("bridged",)),
+    ("inspector", "inspector 2.12.0", "modern", MODERN, ("bridged", "http")),
     ("sdk-1.0.4", "npm sdk 1.0.4", "handshake", "2024-11-05", ()),
     ("sdk-1.12.3", "npm sdk 1.12.3", "handshake", "2025-03-26", ()),
     ("sdk-1.20.2", "npm sdk 1.20.2", "handshake", "2025-06-18", ()),
@@ -89,9 +90,15 @@ _NPM: Final = (
 )
 
 
+#: Clients from before Streamable HTTP, or whose day knew only its predecessor.
+_WITHOUT_HTTP: Final = frozenset({"sdk-1.0.4", "mcp-1.8.1"})
+
+
 def cases() -> Iterator[Case]:
     for peer, client, mode, version, everyday in (*_PYTHON, *_NPM):
         for way in WAYS:
+            if way == "http" and peer in _WITHOUT_HTTP:
+                continue
             yield Case(client, mode, version, way, peer, way in everyday)
 
 
@@ -128,7 +135,7 @@ def install(chosen: Sequence[Case]) -> dict[str, str]:
         return {peer: reason for peer, reason in zip(first, words, strict=True) if reason}
 
 
-def run(case: Case, daemon_home: Home, socket: str) -> Outcome:
+def run(case: Case, daemon_home: Home, socket: str, http: str) -> Outcome:
     """Runs one case against a daemon that is already there (or, embedded, against none)."""
     began = time.monotonic()
     told: dict[str, Any] = {}
@@ -140,9 +147,9 @@ def run(case: Case, daemon_home: Home, socket: str) -> Outcome:
             home = stack.enter_context(fresh_home()) if case.way == "embedded" else daemon_home
             command = prepare(case)
             if case.peer == "inspector":
-                told = _inspect(case, command(""), _target(case, home, socket, ends), folder)
+                told = _inspect(case, command(""), _target(case, home, socket, http, ends), folder)
             else:
-                target = _target(case, home, socket, ends)
+                target = _target(case, home, socket, http, ends)
                 told = json.loads(_drive(command(json.dumps(target)), folder))
             _judge(case, told, ends)
     except (Failed, caches.Unavailable) as reason:
@@ -150,7 +157,9 @@ def run(case: Case, daemon_home: Home, socket: str) -> Outcome:
     return Outcome(case, fault, time.monotonic() - began, told)
 
 
-def _target(case: Case, home: Home, socket: str, ends: Path) -> dict[str, Any]:
+def _target(case: Case, home: Home, socket: str, http: str, ends: Path) -> dict[str, Any]:
+    if case.way == "http":
+        return {"url": f"{http}/mcp"}
     env = {"PATH": os.environ["PATH"], **home.env}
     if case.way == "unix" and case.peer == "mcp-2":
         return {"socket": socket}
@@ -189,11 +198,16 @@ def _inspect(
 
     def ask(*request: str) -> dict[str, Any]:
         era = ["--protocol-era", case.mode, "--format", "json"]
-        env = [word for key, value in target["env"].items() for word in ("-e", f"{key}={value}")]
+        server: list[str] = target.get("command") or ["--transport", "http", target["url"]]
+        env = [
+            word
+            for key, value in target.get("env", {}).items()
+            for word in ("-e", f"{key}={value}")
+        ]
         # Its catalogue of servers goes into the temporary folder, not into the user's home.
         catalog = {"MCP_CATALOG_PATH": str(folder / "catalog.json"), "HOME": str(folder)}
         # `--tool-arg` takes words until the next flag, so the request comes before the others.
-        command = [*inspector, "--cli", *request, *env, *era, *target["command"]]
+        command = [*inspector, "--cli", *request, *env, *era, *server]
         told = json.loads(_drive(command, folder, **catalog))
         if not isinstance(told, dict) or "result" not in told:
             raise Failed(f"the inspector printed {told!r}"[:300])
@@ -214,7 +228,7 @@ def _inspect(
 def _judge(case: Case, told: dict[str, Any], ends: Path) -> None:
     if told["version"] != case.version:
         raise Failed(f"agreed on {told['version']}, expected {case.version}")
-    if case.way == "unix":
+    if case.way in ("unix", "http"):
         return  # what the client started was a relay of ours; the daemon lives on
     deadline = time.monotonic() + 5.0
     while not ends.exists() and time.monotonic() < deadline:
@@ -240,14 +254,14 @@ def main() -> int:
     absent = install(chosen)
     failures = 0
     with fresh_home() as home:
-        socket = str(home.serve()["socket"])
+        served = home.serve(bind="127.0.0.1:0")
         print(f"{'client':20}{'mode':14}{'way':10}{'revision':12}{'seconds':>8}{'leaves in':>11}")
         for case in chosen:
             if case.peer in absent:
                 row = f"{case.client:20}{case.mode:14}{case.way:10}"
                 print(f"{row}SKIP  not installed here: {absent[case.peer]}")
                 continue
-            outcome = run(case, home, socket)
+            outcome = run(case, home, str(served["socket"]), str(served["http"]))
             failures += outcome.fault is not None
             _print(outcome)
     print(f"{len(chosen)} cases, {failures} failed, {len(absent)} clients not installed")

@@ -13,9 +13,10 @@ EVERYDAY = [case for case in matrix.cases() if case.everyday]
 
 
 @pytest.fixture(scope="module")
-def daemon() -> Iterator[tuple[Home, str]]:
+def daemon() -> Iterator[tuple[Home, str, str]]:
     with fresh_home() as home:
-        yield home, str(home.serve()["socket"])
+        served = home.serve(bind="127.0.0.1:0")
+        yield home, str(served["socket"]), str(served["http"])
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def absent() -> dict[str, str]:
 
 @pytest.mark.parametrize("case", EVERYDAY, ids=str)
 def test_the_client_lists_calls_follows_cancels_and_leaves(
-    case: matrix.Case, daemon: tuple[Home, str], absent: dict[str, str]
+    case: matrix.Case, daemon: tuple[Home, str, str], absent: dict[str, str]
 ) -> None:
     if case.peer in absent:
         pytest.skip(f"{case.client} cannot be installed here: {absent[case.peer]}")

@@ -307,7 +307,7 @@ async def test_a_listener_hears_what_it_asked_for_marked_with_its_id(tmp_path: P
             "notifications/resources/updated",
         ]
         assert all(frame["params"]["_meta"][marker] == "listen" for frame in told)
-        hub.leaving.set()
+        hub.depart()
         frames = await wire.wait_for(8)
         assert frames[6]["method"] == "notifications/cancelled"
         assert frames[7]["result"]["_meta"][marker] == "listen"
@@ -404,17 +404,20 @@ async def test_wrong_params_are_refused_by_name(
 
 async def test_state_that_was_altered_does_not_come_back_in(tmp_path: Path) -> None:
     name = "test_input_required_result_tampered_state"
+    able: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
     async with running_hub(tmp_path) as hub:
         peer, wire = join(hub)
-        peer.feed(modern(1, "tools/call", name=name))
+        peer.feed(modern(1, "tools/call", able, name=name))
         state = (await wire.wait_for(1))[0]["result"]["requestState"]
         answers = {"confirm": {"action": "accept", "content": {"ok": True}}}
         tampered = ("A" if state[0] != "A" else "B") + state[1:]
         for id, sent in enumerate((tampered, "", "x" * 50, "é", 5), start=2):
             peer.feed(
-                modern(id, "tools/call", name=name, inputResponses=answers, requestState=sent)
+                modern(id, "tools/call", able, name=name, inputResponses=answers, requestState=sent)
             )
-        peer.feed(modern(9, "tools/call", name=name, inputResponses=answers, requestState=state))
+        peer.feed(
+            modern(9, "tools/call", able, name=name, inputResponses=answers, requestState=state)
+        )
         frames = by_id(await wire.wait_for(7))
         assert [frames[id]["error"]["code"] for id in range(2, 7)] == [-32602] * 5
         assert "state-ok" in str(frames[9]["result"])
@@ -432,8 +435,15 @@ def test_two_tools_cannot_share_a_name_and_a_removed_one_is_gone() -> None:
 
     spec = ToolSpec(name="a", description="d", run=run, aliases=("b",))
     registry = Registry([spec])
-    with pytest.raises(ValueError, match="called b"):
-        registry.add(ToolSpec(name="b", description="d", run=run))
+    for name, aliases in (("a", ()), ("c", ("b",))):
+        with pytest.raises(ValueError, match=f"called {name}"):
+            registry.add(ToolSpec(name=name, description="d", run=run, aliases=aliases))
+    named = ToolSpec(name="b", description="d", run=run)
+    registry.add(named)
+    found = registry.find("b")
+    assert found is not None
+    assert found.spec is named
+    registry.remove("b")
     assert registry.find("b") is not None
     registry.remove("a")
     assert registry.find("b") is None

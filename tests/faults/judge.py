@@ -7,6 +7,7 @@ one set; I6 the engine is ready again soon; I7 a session resumes.
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from itertools import islice
@@ -94,17 +95,22 @@ def run_victim(
     )
     assert process.stdout is not None
     heard = b""
+    watchdog = threading.Timer(timeout, process.kill)
+    watchdog.start()
     try:
+        # All through one buffered reader: `communicate` would pass over what it has read ahead.
         if kill_after_lines is not None:
             heard = b"".join(islice(process.stdout, kill_after_lines))
             time.sleep(pause)
             process.kill()
-        output, _ = process.communicate(timeout=timeout)
+        heard += process.stdout.read()
     finally:
+        watchdog.cancel()
         process.kill()
         process.wait()
+        process.stdout.close()
     witness = Witness()
-    witness.hear(heard + output)
+    witness.hear(heard)
     return witness
 
 
@@ -125,7 +131,9 @@ async def judge(directory: Path, witness: Witness, *, ready_seconds: float = 5.0
         assert page.total == len(live)
         for id, text in witness.put.items():
             if id not in witness.touched:
-                assert live.get(id) == text, f"I1: acknowledged put {id} is lost or changed"
+                assert live.get(id) == text, (
+                    f"I1: acknowledged {id} is {live.get(id)!r}, not {text}"
+                )
         for id, body in witness.documents.items():
             assert (await engine.document("w", id)).body == body, "I1: a document"
         for id in witness.gone:

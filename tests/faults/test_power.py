@@ -61,8 +61,11 @@ def cut_the_power(mountpoint: Path, lines: int, seed: int, operations: int = 400
     heard = b"".join(islice(victim.stdout, lines))
     with suppress(OSError):  # that is the power cut
         (mountpoint / f".cut-{seed}").touch()
+    # What it says from now on counts too: nothing can be acknowledged that was not before the cut.
     victim.kill()
-    victim.communicate()  # what it says after the cut, nobody hears
+    heard += victim.stdout.read()
+    victim.wait()
+    victim.stdout.close()
     witness = Witness()
     witness.hear(heard)
     return witness

@@ -135,3 +135,20 @@ def test_signals_while_leaving_do_not_change_the_exit_code(embedded: bool) -> No
             child.process.send_signal(signal.SIGTERM)
             time.sleep(0.001)
         assert child.process.returncode == 0
+
+
+def test_a_client_that_leaves_during_its_searches_is_left_in_order() -> None:
+    """Embeddings run in a thread of a native library, which no exit of ours may run into."""
+    with (
+        fresh_home() as home,
+        pipes.Child(home.stdio(embedded=True, fixtures=False), home.env, home.log) as child,
+    ):
+        child.ask(pipes.initialize(), 0)
+        memory = {"bank_id": "default", "content": "a fact", "context": "x"}
+        putting = {"name": "hindsight_put", "arguments": memory}
+        assert "result" in child.ask(pipes.request(1, "tools/call", putting), 1)
+        question = {"semantic_query": "words " * 4_000}
+        asking = {"name": "awareness_recall", "arguments": question}
+        child.send(b"".join(pipes.request(each, "tools/call", asking) for each in range(2, 40)))
+        child.hang_up()
+        assert child.process.wait(5) == 0

@@ -181,6 +181,18 @@ async def test_a_reader_cannot_write(database: Database) -> None:
         await database.read(insert(1))
 
 
+async def test_a_database_at_rest_holds_fewer_files_and_reads_again(database: Database) -> None:
+    await database.write(insert(1))
+    await database.read(ids)
+    descriptors = Path("/proc/self/fd")
+    busy = len(list(descriptors.iterdir()))
+
+    await database.rest()
+
+    assert len(list(descriptors.iterdir())) < busy
+    assert await database.read(ids) == [1]
+
+
 async def test_a_checkpoint_says_when_a_reader_is_in_its_way(database: Database) -> None:
     await database.write(insert(1))
     stranger = sqlite3.connect(f"file:{database.path}?mode=ro", uri=True, isolation_level=None)

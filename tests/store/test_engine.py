@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from store.banks import OpenBank
 from store.embedded import EmbeddedEngine, open_engine
 from store.engine import Engine
 from store.errors import (
@@ -14,6 +15,7 @@ from store.errors import (
     NotFound,
     NumberNotFinite,
     QuotaExceeded,
+    StorageFull,
     TextNotStorable,
     TextTooLong,
     UndoExpired,
@@ -204,6 +206,7 @@ async def test_filters_narrow_before_the_limit(engine: EmbeddedEngine) -> None:
     assert await texts(Filters(metadata={"n": 7})) == ["note 7"]
     assert await texts(Filters(metadata={"even": True, "tag": "4"})) == ["note 4"]
     assert await texts(Filters(metadata={"n": "7"})) == []
+    assert await texts(Filters(metadata={"n": 2**63})) == []
     assert await texts(Filters(metadata={"even": 1})) == []
     assert await texts(Filters(metadata={"x' OR 1 --": 1})) == []
     assert await texts(Filters(contains="NOTE 13")) == ["note 13"]
@@ -299,3 +302,16 @@ async def test_everything_is_there_after_a_restart(tmp_path: Path, clock: Clock)
         assert (await engine.recent("w")).total == 1
         assert await engine.undo("w", forgotten.token or "") == 1
         assert (await engine.check("w")).problems == ()
+
+
+async def test_what_is_stored_is_said_to_be_stored_though_its_vector_fails(
+    tmp_path: Path, clock: Clock
+) -> None:
+    class Failing(PlainRanking):
+        async def written(self, bank: OpenBank) -> None:
+            raise StorageFull("no space left on the disk")
+
+    async with open_engine(tmp_path / "data", ranking=Failing, now=clock) as engine:
+        put = await engine.put("w", NewMemory(text="kept"))
+
+        assert (await engine.get("w", put.id)).text == "kept"

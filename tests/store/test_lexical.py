@@ -227,6 +227,11 @@ def test_without_a_match_the_snippet_is_the_beginning() -> None:
     assert found.matches == ()
 
 
+@given(st.sampled_from(["buys", "ponies", "skies", "C++", "getUserName", "Élan", "v1.2", "dyed"]))
+def test_a_word_is_marked_by_itself_however_its_stem_looks(word: str) -> None:
+    assert snippet(f"so {word} here", word).matches
+
+
 def test_dense_scripts_match_by_pairs() -> None:
     found = snippet("私は東京タワーへ行った", "東京")
     assert [found.text[a:b] for a, b in found.matches] == ["東京"]

@@ -4,17 +4,15 @@ Paths are named by route, methods and tools by their known names: what a strange
 becomes a label or a log field. Contents, queries, tokens and session handles are never logged.
 """
 
-import re
 from typing import Final
 
 import structlog
 from msgspec import Struct
 
+from daemon.tracing import trace_id
 from daemon.transports.http.messages import Send
 
 log: Final = structlog.get_logger()
-
-_TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 
 
 class Access(Struct, eq=False):
@@ -35,9 +33,7 @@ class Access(Struct, eq=False):
 
     def trace(self, traceparent: str | None) -> None:
         """Carry on a W3C trace; what is not one is simply not carried on."""
-        found = _TRACEPARENT.fullmatch(traceparent or "")
-        if found is not None:
-            self.trace_id = found[1]
+        self.trace_id = trace_id(traceparent) or self.trace_id
 
     def watching(self, send: Send) -> Send:
         """A `send` that notes the status and the size of what goes out."""

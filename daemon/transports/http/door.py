@@ -1,14 +1,15 @@
 """uvicorn's HTTP/1.1 parser behind a door that does not wait for ever.
 
-uvicorn bounds neither the time a request's head may take nor its size. Here both have a limit, as
-has the number of connections; a request for another server (absolute form) is not ours to answer.
-Whatever is refused here never becomes a request: no handler hears of it.
+uvicorn bounds neither the time a request may take to arrive nor the size of its head. Here both
+have a limit, as has the number of connections; a request for another server (absolute form) is not
+ours to answer. What is refused before its head is whole never becomes a request: no handler hears
+of it. The head of an answer waits for its body, so that an answer is one packet and one wake-up.
 """
 
 import asyncio
 import time
 from email.utils import formatdate
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -54,6 +55,7 @@ class Door(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._in_head = True
+        self._in_body = False
         self._is_shut = False
 
     def connection_made(self, transport: Any) -> None:
@@ -61,7 +63,7 @@ class Door(HttpToolsProtocol):
         if len(self.connections) > self._doorway.most_connections:
             self._turn_away(503, f"at most {self._doorway.most_connections} connections")
             return
-        self._start_clock()
+        self._start_clock(self._doorway.pace.head)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
@@ -72,12 +74,17 @@ class Door(HttpToolsProtocol):
             return
         if self._in_head:
             self._head_bytes += len(data)
-            if self._deadline is None:
-                self._start_clock()
         super().data_received(data)
-        # What is still in the head after all of `data` was read is all head.
-        if self._in_head and self._head_bytes > MOST_HEAD_BYTES:
-            self._turn_away(431, f"the head of a request is at most {MOST_HEAD_BYTES} bytes")
+        # A clock runs only while a request is under way: most arrive whole, and need none.
+        if self._in_body:
+            if self._deadline is None:
+                self._start_clock(self._doorway.pace.body)
+        elif self._head_bytes:
+            if self._deadline is None:
+                self._start_clock(self._doorway.pace.head)
+            # What is still in the head after all of `data` was read is all head.
+            if self._head_bytes > MOST_HEAD_BYTES:
+                self._turn_away(431, f"the head of a request is at most {MOST_HEAD_BYTES} bytes")
 
     def on_message_begin(self) -> None:
         self._in_head = True
@@ -86,6 +93,7 @@ class Door(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._stop_clock()
         self._in_head = False
+        self._in_body = True
         self._head_bytes = 0
         if self._is_shut:
             return
@@ -100,13 +108,17 @@ class Door(HttpToolsProtocol):
             self.url = b"/"
         self._doorway.date(time.monotonic())
         super().on_headers_complete()
+        if self.scope["method"] != "HEAD":  # whose answer has no body to wait for
+            self.cycle.transport = cast("asyncio.Transport", _Together(self.transport))
 
     def on_body(self, body: bytes) -> None:
         if not self._is_shut:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
+        self._stop_clock()
         self._in_head = True
+        self._in_body = False
         if not self._is_shut:
             super().on_message_complete()
 
@@ -118,8 +130,8 @@ class Door(HttpToolsProtocol):
 
     # -----------------------------------------------------------------------------------------
 
-    def _start_clock(self) -> None:
-        self._deadline = self.loop.call_later(self._doorway.pace.head, self._too_slow)
+    def _start_clock(self, seconds: float) -> None:
+        self._deadline = self.loop.call_later(seconds, self._too_slow)
 
     def _stop_clock(self) -> None:
         if self._deadline is not None:
@@ -127,7 +139,13 @@ class Door(HttpToolsProtocol):
             self._deadline = None
 
     def _too_slow(self) -> None:
-        self._turn_away(408, f"the head of a request must arrive in {self._doorway.pace.head:g} s")
+        pace = self._doorway.pace
+        if not self._in_body:
+            self._turn_away(408, f"the head of a request must arrive in {pace.head:g} s")
+        elif self.cycle.response_started:
+            self.transport.close()
+        else:
+            self._turn_away(408, f"the body of a request must arrive in {pace.body:g} s")
 
     def _turn_away(self, status: int, message: str) -> None:
         if self._is_shut:
@@ -143,3 +161,33 @@ class Door(HttpToolsProtocol):
             b"connection: close\r\n\r\n%s" % (status, _REASONS[status], len(body), body)
         )
         self.transport.close()
+
+
+class _Together:
+    """A transport that sends the head of an answer with the first of its body."""
+
+    __slots__ = ("_held", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._held: bytes | None = None
+
+    def write(self, data: bytes) -> None:
+        held = self._held
+        if held is None:
+            # The first thing written is the head; a "100 Continue" goes out at once.
+            if data.startswith(b"HTTP/1.1 100"):
+                self._transport.write(data)
+            else:
+                self._held = data
+        elif held:
+            self._held = b""
+            self._transport.write(held + data)
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()

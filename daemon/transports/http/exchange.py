@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from daemon.authority import Principal
 from daemon.changes import Follower
 from daemon.surface import Surface
@@ -41,6 +43,10 @@ class Exchange:
     @property
     def hub(self) -> "Hub":
         return self.visitor.hub
+
+    @property
+    def leaving(self) -> anyio.Event:
+        return self.visitor.hub.leaving  # a request that is dropped is cancelled, not ended
 
     @property
     def principal(self) -> Principal:

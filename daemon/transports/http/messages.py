@@ -7,7 +7,6 @@ word of `CODES` and the message says what was wrong and what would be right.
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Final
 
-import anyio
 import msgspec
 from msgspec import Struct
 
@@ -133,27 +132,21 @@ def require_json(headers: dict[str, list[str]]) -> None:
         raise Refusal(415, "the body must not be compressed", headers=[CLOSE])
 
 
-async def read_body(
-    headers: dict[str, list[str]], receive: Receive, limit: int, seconds: float
-) -> bytes:
-    """The body, within size and time; `Refusal` past them, `Gone` when the client left."""
+async def read_body(headers: dict[str, list[str]], receive: Receive, limit: int) -> bytes:
+    """The body, within its size (its time is the door's business); `Gone` if the client left."""
     announced = only(headers, "content-length")
     if announced is not None and announced.isdigit() and int(announced) > limit:
         raise _too_large(limit)
-    try:
-        with anyio.fail_after(seconds):
+    message = await _next(receive)
+    body: bytes = message["body"]
+    if message["more_body"]:
+        pieces = [body]
+        size = len(body)
+        while message["more_body"] and size <= limit:
             message = await _next(receive)
-            body: bytes = message["body"]
-            if message["more_body"]:
-                pieces = [body]
-                size = len(body)
-                while message["more_body"] and size <= limit:
-                    message = await _next(receive)
-                    pieces.append(message["body"])
-                    size += len(pieces[-1])
-                body = b"".join(pieces)
-    except TimeoutError:
-        raise Refusal(408, f"the body did not arrive in {seconds:g} s", headers=[CLOSE]) from None
+            pieces.append(message["body"])
+            size += len(pieces[-1])
+        body = b"".join(pieces)
     if len(body) > limit:
         raise _too_large(limit)
     return body
@@ -167,7 +160,7 @@ async def _next(receive: Receive) -> MutableMapping[str, Any]:
     message = await receive()
     if message["type"] == "http.disconnect":
         raise Gone
-    return {"body": message.get("body", b""), "more_body": message.get("more_body", False)}
+    return message
 
 
 def _too_large(limit: int) -> Refusal:

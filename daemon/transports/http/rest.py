@@ -24,7 +24,6 @@ from daemon.transports.http.access import Access
 from daemon.transports.http.front import Route
 from daemon.transports.http.messages import (
     CODES,
-    Pace,
     Receive,
     Refusal,
     Scope,
@@ -95,6 +94,9 @@ class RestContext:
     def announce(self, change: str, uri: str | None = None) -> None:
         self._visitor.hub.changes.announce(self._surface, change, uri)
 
+    def changed(self, bank: str) -> None:
+        self._visitor.hub.changes.bank_changed(bank)
+
     def detach(self) -> None:
         """There is nothing to come back to."""
 
@@ -102,9 +104,8 @@ class RestContext:
 class Rest:
     """The endpoints under /tools, and the document that describes them."""
 
-    def __init__(self, hub: "Hub", sessions: HttpSessions, pace: Pace) -> None:
+    def __init__(self, hub: "Hub", sessions: HttpSessions) -> None:
         self._hub = hub
-        self._pace = pace
         self._sessions = sessions
         self._surface = hub.surface_for("")
 
@@ -152,9 +153,7 @@ class Rest:
         if scope["method"] == "POST":
             headers = headers_of(scope)
             require_json(headers)
-            arguments = await read_body(
-                headers, receive, self._hub.settings.frame_bytes, self._pace.body
-            )
+            arguments = await read_body(headers, receive, self._hub.settings.frame_bytes)
             access.took = len(arguments)
             _require_object(arguments)
         visitor = self._sessions.visitor(principal, "")

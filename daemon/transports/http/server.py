@@ -112,12 +112,14 @@ class HttpServer:
         self._server = await loop.create_server(
             lambda: Door(config, self._doorway), sock=self._bound.listener
         )
+        host = f"[{self._bound.host}]" if ":" in self._bound.host else self._bound.host
+        self._hub.http = f"http://{host}:{self._bound.port}"
         log.info("http.ready", host=self._bound.host, port=self._bound.port)
 
     def _front(self) -> Front:
         hub = self._hub
         operate = Operate(hub, self._sessions)
-        rest = Rest(hub, self._sessions, self._pace)
+        rest = Rest(hub, self._sessions)
         routes = {
             "/health": Route("/health", operate.health, ("GET",), is_open=True),
             "/health/live": Route("/health/live", operate.live, ("GET",), is_open=True),

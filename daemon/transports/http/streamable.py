@@ -116,7 +116,7 @@ class Streamable:
             raise Refusal(
                 406, "Accept must list application/json and text/event-stream", headers=[CLOSE]
             )
-        body = await read_body(headers, receive, self._hub.settings.frame_bytes, self._pace.body)
+        body = await read_body(headers, receive, self._hub.settings.frame_bytes)
         access.took = len(body)
         if jsonrpc.is_array(body):
             await self._in_session(headers, body, None, receive, send, principal, access)

@@ -7,6 +7,7 @@ Written to what all 1.x releases have in common: the oldest know no progress cal
 # mypy: ignore-errors
 # (runs in the client's own environment, whose packages ours does not have)
 
+import contextlib
 import json
 import sys
 import time
@@ -37,6 +38,11 @@ class Session:
         params = types.CallToolRequestParams(name=name, arguments=arguments, **more)
         request = types.CallToolRequest(method="tools/call", params=params)
         return await self.session.send_request(types.ClientRequest(request), types.CallToolResult)
+
+    async def until_cancelled(self):
+        """Over HTTP the open response ends with an error; on a pipe there is silence."""
+        with contextlib.suppress(McpError):
+            await self.call("slow", {"seconds": 60, "steps": 600}, "cancelled")
 
     async def tally(self):
         return json.loads((await self.call("tally", {})).content[0].text)
@@ -73,7 +79,7 @@ async def cancel(wrapped):
     wrapped.begun = anyio.Event()
     async with anyio.create_task_group() as tasks:
         identity = wrapped.session._request_id
-        tasks.start_soon(wrapped.call, "slow", {"seconds": 60, "steps": 600}, "cancelled")
+        tasks.start_soon(wrapped.until_cancelled)
         with anyio.fail_after(10):
             await wrapped.begun.wait()
         notice = types.CancelledNotification(
@@ -87,11 +93,18 @@ async def cancel(wrapped):
         tasks.cancel_scope.cancel()
 
 
-async def main(target):
+def connect(target):
+    if "url" in target:
+        from mcp.client.streamable_http import streamablehttp_client  # not in every 1.x
+
+        return streamablehttp_client(target["url"])
     command, *arguments = target["command"]
-    server = StdioServerParameters(command=command, args=arguments, env=target["env"])
+    return stdio_client(StdioServerParameters(command=command, args=arguments, env=target["env"]))
+
+
+async def main(target):
     with anyio.fail_after(40):
-        async with stdio_client(server) as (read, write):
+        async with connect(target) as (read, write, *_):
             wrapped = Session(None)
             async with ClientSession(read, write, message_handler=wrapped.heard) as session:
                 wrapped.session = session

@@ -1,7 +1,7 @@
 """Uses a server as the `mcp` 2.x client does: `python_2.py MODE TARGET`.
 
-TARGET is JSON: {"command": […], "env": {…}} or {"socket": PATH}. Prints one JSON line of what it
-saw, or fails with a traceback. Assertions, because the client's environment has no test framework.
+TARGET is JSON: {"command": […], "env": {…}}, {"socket": PATH} or {"url": URL}. Prints a JSON line
+of what it saw, or fails with a traceback. It asserts, because the client has no test framework.
 """
 
 # mypy: ignore-errors
@@ -108,6 +108,8 @@ async def tally(client):
 async def main(mode, target):
     if "socket" in target:
         server = unix_socket(target["socket"])
+    elif "url" in target:
+        server = target["url"]
     else:
         command, *arguments = target["command"]
         server = StdioServerParameters(command=command, args=arguments, env=target["env"])

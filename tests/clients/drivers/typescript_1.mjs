@@ -5,8 +5,14 @@ import { run } from './use.mjs';
 
 await run(async target => {
     const client = new Client({ name: 'driver', version: '1' }, { capabilities: {} });
-    const [command, ...args] = target.command;
-    const transport = new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } });
+    const [command, ...args] = target.command ?? [];
+    // Not in every 1.x, so it is loaded only where it is used.
+    const { StreamableHTTPClientTransport } = target.url
+        ? await import('@modelcontextprotocol/sdk/client/streamableHttp.js')
+        : {};
+    const transport = target.url
+        ? new StreamableHTTPClientTransport(new URL(target.url))
+        : new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } });
     // 1.x keeps the agreed version to itself; it is read from the answer to `initialize`.
     let version;
     const connected = client.connect(transport);

@@ -1,6 +1,6 @@
 // `typescript_2.mjs MODE TARGET`: the client of @modelcontextprotocol/client 2.x.
 // MODE is "auto", "pin", or a handshake-era date, which becomes the only version on offer.
-import { Client } from '@modelcontextprotocol/client';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { run } from './use.mjs';
 
@@ -11,8 +11,12 @@ const MODES = {
 
 await run(async (target, mode) => {
     const client = new Client({ name: 'driver', version: '1' }, MODES[mode] ?? { supportedProtocolVersions: [mode] });
-    const [command, ...args] = target.command;
-    await client.connect(new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } }));
+    const [command, ...args] = target.command ?? [];
+    await client.connect(
+        target.url
+            ? new StreamableHTTPClientTransport(new URL(target.url))
+            : new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } })
+    );
     return {
         client,
         call: (params, options) => client.callTool(params, options),

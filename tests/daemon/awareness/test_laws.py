@@ -33,6 +33,7 @@ class OneCaller:
     revision = LATEST_LEGACY
     client: Implementation | None = None
     capabilities = ClientCapabilities()
+    principal = OWNER
     transport = "test"
     principal = OWNER
     inputs: dict[str, Any] = {}  # noqa: RUF012 - a protocol's read-only member
@@ -53,6 +54,8 @@ class OneCaller:
     async def ask(self, method: str, params: dict[str, Any]) -> Any: ...
 
     def announce(self, change: str, uri: str | None = None) -> None: ...
+
+    def changed(self, bank: str) -> None: ...
 
     def detach(self) -> None: ...
 

@@ -12,7 +12,6 @@ from daemon.exits import Exit
 from daemon.transports.http.tokens import read_tokens
 from tests.support.memory import remembering_web
 from tests.support.web import Web, call, request, token_file
-from tests.support.wire import call as line
 from tests.support.wire import initialize, join
 
 pytestmark = pytest.mark.anyio
@@ -98,7 +97,7 @@ async def test_every_tool_gets_the_same_verdict_on_every_way_in(web: Web) -> Non
                 said = await verdict(web, who, way, tool, ARGUMENTS[tool])
                 assert said == wanted, (tool, who, way)
         peer, wire = join(web.hub)
-        peer.feed(initialize() + line(1, tool, **ARGUMENTS[tool]))
+        peer.feed(initialize() + json.dumps(call(tool, ARGUMENTS[tool])).encode() + b"\n")
         answer = (await wire.wait_for(2))[1]
         assert "this token" not in json.dumps(answer), tool
         peer.lost()

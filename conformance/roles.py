@@ -1,0 +1,164 @@
+"""Which tool of an unknown server can play which part.
+
+A case that needs a slow call, a failing one or one that reports progress cannot invent it: the
+server has to offer a tool that behaves so. We look for it by role: first in the user's own file,
+then among names we know, at last by the look of the schema. Tools nobody vouched for are never
+called: they may do things.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# role -> (tool name, arguments); "{x}" stands for the value the case asks for, with its type.
+KNOWN: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
+    "echo": (("echo", {"text": "{text}"}), ("echo", {"message": "{text}"})),
+    "slow": (
+        ("slow", {"seconds": "{seconds}", "steps": "{steps}"}),
+        ("trigger-long-running-operation", {"duration": "{seconds}", "steps": "{steps}"}),
+        ("longRunningOperation", {"duration": "{seconds}", "steps": "{steps}"}),
+    ),
+    "progress": (
+        ("test_tool_with_progress", {}),
+        ("slow", {"seconds": 0.2, "steps": 4}),
+        ("trigger-long-running-operation", {"duration": 1, "steps": 4}),
+        ("longRunningOperation", {"duration": 1, "steps": 4}),
+    ),
+    "fail": (("fail", {"message": "{text}"}), ("test_error_handling", {})),
+    "crash": (("crash", {}),),
+    "print": (("print", {"text": "{text}"}),),
+    "big": (("big", {"bytes": "{bytes}"}),),
+    "tally": (("tally", {}),),
+    "structured": (
+        ("structured", {"n": 7}),
+        ("get-structured-content", {"location": "Chicago"}),
+        ("structuredContent", {"location": "Chicago"}),
+    ),
+    "nonfinite": (("nonfinite", {}),),
+    "simple": (("test_simple_text", {}), ("tally", {}), ("get-tiny-image", {})),
+    "image": (("test_image_content", {}), ("get-tiny-image", {}), ("getTinyImage", {})),
+    "audio": (("test_audio_content", {}),),
+    "embedded": (
+        ("test_embedded_resource", {}),
+        ("get-resource-reference", {"resourceType": "Text", "resourceId": 1}),
+    ),
+    "mixed": (("test_multiple_content_types", {}), ("get-resource-links", {"count": 2})),
+    "logging": (("test_tool_with_logging", {}), ("test_logging_tool", {})),
+    "request_logging": (("test_logging_tool", {}), ("test_tool_with_logging", {})),
+    "sampling": (("test_sampling", {"prompt": "say something"}),),
+    "elicitation": (("test_elicitation", {"message": "who are you?"}),),
+    "missing_capability": (("test_missing_capability", {}),),
+    "change_tools": (("test_trigger_tool_change", {}),),
+    "change_prompts": (("test_trigger_prompt_change", {}),),
+    "asks": (("test_input_required_result_elicitation", {}),),
+    "asks_state": (("test_input_required_result_request_state", {}),),
+    "asks_signed": (("test_input_required_result_tampered_state", {}),),
+    "asks_capable": (("test_input_required_result_capabilities", {}),),
+    "schema_2020": (("json_schema_2020_12_tool", {}),),
+}
+
+
+@dataclass(frozen=True)
+class Role:
+    """A tool and how to call it in a part."""
+
+    tool: str
+    template: Mapping[str, Any]
+
+    def arguments(self, **values: Any) -> dict[str, Any]:
+        """The arguments with the case's values in them; a part without a value is left out."""
+        filled: dict[str, Any] = {}
+        for name, value in self.template.items():
+            if isinstance(value, str) and re.fullmatch(r"\{\w+\}", value):
+                if values.get(value[1:-1]) is not None:
+                    filled[name] = values[value[1:-1]]
+            else:
+                filled[name] = value
+        return filled
+
+
+def read_roles(path: Path) -> dict[str, Role]:
+    """A user's file: `[role]` tables with `tool` and `arguments`."""
+    table = tomllib.loads(path.read_text("utf-8"))
+    roles: dict[str, Role] = {}
+    for name, row in table.items():
+        if name not in KNOWN:
+            raise ValueError(f"{path}: no role {name!r}; there are {', '.join(KNOWN)}")
+        roles[name] = _read_role(f"{path}: role {name!r}", row)
+    return roles
+
+
+def _read_role(where: str, row: Any) -> Role:
+    match row:
+        case {"tool": str(tool), "arguments": dict(arguments)}:
+            return Role(tool, arguments)
+        case {"tool": str(tool)} if "arguments" not in row:
+            return Role(tool, {})
+    raise ValueError(f"{where} needs a string `tool` and may have a table `arguments`")
+
+
+def find(role: str, tools: Iterable[dict[str, Any]], given: Mapping[str, Role]) -> Role | None:
+    """The tool that plays `role`, if the server has one."""
+    by_name = {tool.get("name"): tool for tool in tools if isinstance(tool, dict)}
+    if role in given:
+        return given[role] if given[role].tool in by_name else None
+    for name, template in KNOWN[role]:
+        tool = by_name.get(name)
+        if tool is not None and _fits(tool, template):
+            return Role(name, template)
+    guess = {"echo": _echo, "slow": _slow}.get(role)
+    if guess is not None:
+        for listed, tool in by_name.items():
+            found = guess(tool)
+            if isinstance(listed, str) and found is not None:
+                return Role(listed, found)
+    return None
+
+
+def _properties(tool: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    schema = tool.get("inputSchema")
+    if not isinstance(schema, dict):
+        return {}, []
+    properties, required = schema.get("properties"), schema.get("required")
+    return (
+        properties if isinstance(properties, dict) else {},
+        [name for name in required if isinstance(name, str)] if isinstance(required, list) else [],
+    )
+
+
+def _fits(tool: Mapping[str, Any], template: Mapping[str, Any]) -> bool:
+    """Whether the template gives what the tool requires and nothing it does not know."""
+    properties, required = _properties(tool)
+    return set(required) <= set(template) and (not properties or set(template) <= set(properties))
+
+
+def _type(properties: Mapping[str, Any], name: str) -> Any:
+    schema = properties.get(name)
+    return schema.get("type") if isinstance(schema, dict) else None
+
+
+def _echo(tool: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A tool called something like echo that requires exactly one string."""
+    properties, required = _properties(tool)
+    if "echo" not in str(tool.get("name", "")).lower() or len(required) != 1:
+        return None
+    if _type(properties, required[0]) != "string":
+        return None
+    return {required[0]: "{text}"}
+
+
+def _slow(tool: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A tool called something like sleep that takes a duration in seconds."""
+    name = str(tool.get("name", "")).lower()
+    properties, required = _properties(tool)
+    if not re.search(r"slow|sleep|wait|delay|long.?running", name) or len(required) > 1:
+        return None
+    for parameter in ("seconds", "duration", "delay", "secs"):
+        if _type(properties, parameter) in ("number", "integer") and set(required) <= {parameter}:
+            return {parameter: "{seconds}"}
+    return None

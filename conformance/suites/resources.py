@@ -1,0 +1,209 @@
+"""R: resources."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from conformance import revisions
+from conformance.check import NotApplicable, case, cases_of, need
+from conformance.context import Context
+from conformance.frames import Frame, show
+from conformance.peer import result_of
+from conformance.suites.results import encoded
+
+URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!#$%&'()*+,/:;=?@A-Za-z0-9\[\]._~-]*")
+
+
+def read(ctx: Context, uri: Any) -> Frame:
+    return ctx.peer.call("resources/read", {"uri": uri})
+
+
+def some(ctx: Context) -> list[dict[str, Any]]:
+    ctx.require("resources")
+    if not ctx.facts.resources:
+        raise NotApplicable("the server lists no resources")
+    return ctx.facts.resources[:5]
+
+
+@case("R01")
+def _list(ctx: Context) -> None:
+    ctx.require("resources")
+    listed = ctx.peer.result("resources/list", {}).get("resources")
+    need(isinstance(listed, list), f"resources is {listed!r}")
+
+
+@case("R02a")
+def _contents(ctx: Context) -> None:
+    for resource in some(ctx):
+        result = result_of(read(ctx, resource.get("uri")), "resources/read")
+        contents = result.get("contents")
+        need(isinstance(contents, list) and contents, f"contents is {contents!r}")
+        assert isinstance(contents, list)
+        for item in contents:
+            need(isinstance(item.get("uri"), str), "contents without a uri")
+            need(("text" in item) != ("blob" in item), "contents need text or blob, one of them")
+
+
+@case("R02b")
+def _same_uri(ctx: Context) -> None:
+    for resource in some(ctx):
+        result = result_of(read(ctx, resource.get("uri")), "resources/read")
+        uris = [item.get("uri") for item in result.get("contents", [])]
+        need(resource.get("uri") in uris, f"{resource.get('uri')!r} was answered with {uris}")
+
+
+@case("R02c")
+def _blobs(ctx: Context) -> None:
+    found = False
+    for resource in some(ctx):
+        result = result_of(read(ctx, resource.get("uri")), "resources/read")
+        for item in result.get("contents", []):
+            if "blob" in item:
+                found = True
+                encoded(item["blob"], f"the blob of {resource.get('uri')}")
+    if not found:
+        raise NotApplicable("no resource is binary")
+
+
+MISSING = "test://conform/no-such-resource"
+
+
+@case("R03a")
+def _missing(ctx: Context) -> None:
+    ctx.require("resources")
+    frame = read(ctx, MISSING)
+    need(frame.kind == "error", f"a resource that does not exist: {show(frame.raw)}")
+
+
+@case("R03b")
+def _missing_code_legacy(ctx: Context) -> None:
+    ctx.require("resources")
+    code = read(ctx, MISSING).code
+    need(code == -32002, f"a missing resource gave {code!r}, which is not -32002")
+
+
+@case("R03c")
+def _missing_code_modern(ctx: Context) -> None:
+    ctx.require("resources")
+    code = read(ctx, MISSING).code
+    need(code == -32602, f"a missing resource gave {code!r}, which is not -32602")
+
+
+@case("R03d")
+def _missing_uri_told(ctx: Context) -> None:
+    ctx.require("resources")
+    data = read(ctx, MISSING).error.get("data")
+    uri = data.get("uri") if isinstance(data, dict) else None
+    need(uri == MISSING, f"data.uri is {uri!r}")
+
+
+def bad_uri(ctx: Context, uris: tuple[str, ...]) -> None:
+    ctx.require("resources")
+    for uri in uris:
+        frame = read(ctx, uri)
+        need(frame.kind == "error", f"{uri!r} was answered with {show(frame.raw)}")
+
+
+cases_of(
+    (
+        ("R04a", ("", "not a uri", "://", "test:")),
+        (
+            "R04b",
+            (
+                "file:///etc/passwd",
+                "test://../../../../etc/passwd",
+                "file:///proc/self/environ",
+                "test://%2e%2e/%2e%2e/etc/passwd",
+                "test://static-text\u0000.txt",
+            ),
+        ),
+    ),
+    bad_uri,
+)
+
+
+@case("R05")
+def _uris_are_valid(ctx: Context) -> None:
+    for resource in some(ctx):
+        uri = resource.get("uri")
+        need(isinstance(uri, str) and URI.fullmatch(uri), f"a resource has the uri {uri!r}")
+
+
+@case("R06a")
+def _templates(ctx: Context) -> None:
+    ctx.require("resources")
+    frame = ctx.peer.call("resources/templates/list", {})
+    if frame.code == -32601:
+        raise NotApplicable("the server has no resource templates")
+    listed = result_of(frame, "resources/templates/list").get("resourceTemplates")
+    need(isinstance(listed, list), f"resourceTemplates is {listed!r}")
+
+
+@case("R06b")
+def _expanded(ctx: Context) -> None:
+    ctx.require("resources")
+    known = {t.get("uriTemplate") for t in ctx.facts.templates}
+    if "test://template/{id}/data" not in known:
+        raise NotApplicable("no template we know how to expand")
+    uri = "test://template/123/data"
+    result = result_of(read(ctx, uri), "resources/read")
+    texts = [item.get("text", "") for item in result.get("contents", [])]
+    need(any("123" in text for text in texts), f"the id is not in {texts!r}")
+
+
+@case("R07a")
+def _subscribe(ctx: Context) -> None:
+    ctx.require("resources", "subscribe")
+    uri = some(ctx)[-1].get("uri")
+    for method in ("resources/subscribe", "resources/unsubscribe"):
+        result_of(ctx.peer.call(method, {"uri": uri}), method)
+
+
+@case("R07b")
+def _subscribe_nothing(ctx: Context) -> None:
+    ctx.require("resources", "subscribe")
+    frame = ctx.peer.call("resources/subscribe", {"uri": MISSING})
+    need(frame.kind == "error", f"subscribed to nothing: {show(frame.raw)}")
+
+
+@case("R07c")
+def _subscribe_without_uri(ctx: Context) -> None:
+    ctx.require("resources", "subscribe")
+    frame = ctx.peer.call("resources/subscribe", {})
+    need(frame.kind == "error", f"subscribed to no uri: {show(frame.raw)}")
+
+
+def no_uri(ctx: Context, params: dict[str, Any]) -> None:
+    ctx.require("resources")
+    frame = ctx.peer.call("resources/read", params)
+    need(frame.kind == "error", f"{params} was answered with {show(frame.raw)}")
+
+
+cases_of((("R09a", {}), ("R09b", {"uri": 17}), ("R09c", {"uri": ["test://static-text"]})), no_uri)
+
+
+@case("R09d")
+def _no_uri_code(ctx: Context) -> None:
+    ctx.require("resources")
+    params: Any
+    for params in ({}, {"uri": 17}):
+        code = ctx.peer.call("resources/read", params).code
+        need(code == -32602, f"{params} gave {code!r}, which is not -32602")
+
+
+@case("R10")
+def _same_list_elsewhere(ctx: Context) -> None:
+    ctx.require("resources")
+    other = ctx.fresh().result("resources/list", {}).get("resources")
+    here = ctx.peer.result("resources/list", {}).get("resources")
+    need(other == here, "resources/list depends on the connection")
+
+
+@case("R11")
+def _link_vocabulary(ctx: Context) -> None:
+    newer = {"title": revisions.C, "icons": revisions.D}
+    for resource in some(ctx):
+        for member, since in newer.items():
+            if ctx.revision < since:
+                need(member not in resource, f"{member} of a resource came with {since}")

@@ -1,0 +1,228 @@
+"""Resources, prompts, completion and confirmation over memory that is really kept."""
+
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from store.model import NewDocument, NewMemory
+from tests.support.memory import remembering_web
+from tests.support.web import BOTH, Web, call, modern, request, token_file
+
+pytestmark = pytest.mark.anyio
+
+HOSTILE_URIS = (
+    "memory://default/../stats",
+    "memory://default/%2e%2e",
+    "memory://default/a%00b",
+    "memory://default",
+    "memory://",
+    "memory:///recent",
+    "memory://default/recent?x=1",
+    "memory://default/recent#x",
+    "memory://default/documents/a/b",
+    "memory://default/%ff",
+    "file:///etc/passwd",
+    "http://default/recent",
+    "MEMORY://default/recent",
+    "memory://nobody/recent",
+    "memory://default/no-such-id",
+    "",
+)
+
+
+@pytest.fixture
+async def web(tmp_path: Path) -> AsyncGenerator[Web]:
+    secret = "s" * 40
+    tokens = token_file(
+        tmp_path,
+        f'[[token]]\nname = "a"\nsecret = "{secret}"\n'
+        f'[[token]]\nname = "b"\nsecret = "{secret}b"\nbanks = ["ünï/cödé"]\nwrite = false\n',
+    )
+    async with remembering_web(tmp_path, server__token_file=tokens) as (running, house):
+        await house.engine.put("default", NewMemory(text="The deploy script lives in tools"))
+        await house.engine.put("ünï/cödé", NewMemory(text="Grüße"))
+        await house.engine.upsert_document(
+            "default",
+            NewDocument(
+                source="git", source_id="a.md", title="A", body="# Deploying\n\nCarefully."
+            ),
+        )
+        running.client.headers["authorization"] = f"Bearer {secret}"
+        yield running
+
+
+async def ask(web: Web, method: str, params: dict[str, Any] | None = None, **more: Any) -> Any:
+    answer = await web.modern(method, params, **more)
+    return answer.json().get("result") or answer.json()["error"]
+
+
+async def test_the_listed_resources_can_be_read_and_say_what_is_there(web: Web) -> None:
+    listed = (await ask(web, "resources/list"))["resources"]
+    assert [entry["uri"] for entry in listed] == [
+        "memory://default/recent",
+        "memory://default/stats",
+        "memory://%C3%BCn%C3%AF%2Fc%C3%B6d%C3%A9/recent",
+        "memory://%C3%BCn%C3%AF%2Fc%C3%B6d%C3%A9/stats",
+    ]
+    for entry in listed:
+        read = await ask(web, "resources/read", {"uri": entry["uri"]})
+        (contents,) = read["contents"]
+        assert contents["uri"] == entry["uri"]
+        assert contents["mimeType"] == "application/json"
+        json.loads(contents["text"])
+    recent = await ask(web, "resources/read", {"uri": listed[0]["uri"]})
+    items = json.loads(recent["contents"][0]["text"])["items"]
+    item = next(entry for entry in items if entry["kind"] == "memory")
+    one = await ask(web, "resources/read", {"uri": f"memory://default/{item['id']}"})
+    assert json.loads(one["contents"][0]["text"])["text"] == "The deploy script lives in tools"
+    source = await ask(web, "resources/read", {"uri": "memory://default/sources/git"})
+    (document,) = json.loads(source["contents"][0]["text"])["documents"]
+    whole = await ask(web, "resources/read", {"uri": document["uri"]})
+    assert whole["contents"][0]["text"] == "# Deploying\n\nCarefully."
+
+
+@pytest.mark.parametrize("uri", HOSTILE_URIS)
+async def test_what_is_no_resource_of_ours_is_not_found(web: Web, uri: str) -> None:
+    error = await ask(web, "resources/read", {"uri": uri})
+    assert error["code"] == -32602
+    assert error["data"]["uri"] == uri
+    session = await web.open()
+    legacy = await web.post(request("resources/read", {"uri": uri}), session)
+    assert legacy.json()["error"]["code"] == -32002
+
+
+async def test_a_token_sees_only_its_banks(web: Web) -> None:
+    other = {"authorization": f"Bearer {'s' * 40}b"}
+    listed = (await ask(web, "resources/list", headers=other))["resources"]
+    assert {entry["name"] for entry in listed} == {"ünï/cödé/recent", "ünï/cödé/stats"}
+    hidden = await ask(web, "resources/read", {"uri": "memory://default/recent"}, headers=other)
+    never = await ask(web, "resources/read", {"uri": "memory://never/recent"}, headers=other)
+    assert hidden["code"] == never["code"] == -32602
+    bank = {"ref": {"type": "ref/prompt", "name": "session_briefing"}}
+    named = await ask(
+        web,
+        "completion/complete",
+        {**bank, "argument": {"name": "bank", "value": ""}},
+        headers=other,
+    )
+    assert named["completion"]["values"] == ["ünï/cödé"]
+    refused = await ask(
+        web,
+        "prompts/get",
+        {"name": "session_briefing", "arguments": {"bank": "default"}},
+        headers=other,
+    )
+    assert refused["code"] == -32602
+
+
+async def test_banks_and_sources_are_completed(web: Web) -> None:
+    banks = await ask(
+        web,
+        "completion/complete",
+        {
+            "ref": {"type": "ref/resource", "uri": "memory://{bank}/recent"},
+            "argument": {"name": "bank", "value": "d"},
+        },
+    )
+    assert banks["completion"] == {"values": ["default"], "total": 1, "hasMore": False}
+    sources = await ask(
+        web,
+        "completion/complete",
+        {
+            "ref": {"type": "ref/resource", "uri": "memory://{bank}/sources/{source}"},
+            "argument": {"name": "source", "value": ""},
+            "context": {"arguments": {"bank": "default"}},
+        },
+    )
+    assert sources["completion"]["values"] == ["git"]
+    for wrong in ("memory://{bank}/recent", "memory://{nothing}"):
+        params = {
+            "ref": {"type": "ref/resource", "uri": wrong},
+            "argument": {"name": "nothing", "value": ""},
+        }
+        assert (await ask(web, "completion/complete", params))["code"] == -32602
+
+
+async def test_prompts_carry_what_is_remembered_as_data(web: Web) -> None:
+    listed = (await ask(web, "prompts/list"))["prompts"]
+    assert [p["name"] for p in listed] == [
+        "session_briefing",
+        "save_what_we_learned",
+        "what_do_we_know",
+    ]
+    known = await ask(
+        web, "prompts/get", {"name": "what_do_we_know", "arguments": {"topic": "deploy script"}}
+    )
+    kinds = [message["content"]["type"] for message in known["messages"]]
+    assert kinds[-1] == "text"
+    assert "resource" in kinds
+    texts = [m["content"]["resource"]["text"] for m in known["messages"][:-1]]
+    assert any("deploy script lives in tools" in text for text in texts)
+    missing = await ask(web, "prompts/get", {"name": "what_do_we_know", "arguments": {}})
+    assert missing["code"] == -32602
+    briefing = await ask(web, "prompts/get", {"name": "session_briefing"})
+    assert briefing["messages"][0]["content"]["resource"]["uri"] == "memory://default/recent"
+
+
+async def test_a_subscriber_hears_of_what_another_way_in_stores(web: Web) -> None:
+    wants = {"notifications": {"resourceSubscriptions": ["memory://default/recent"]}}
+    message, headers = modern("subscriptions/listen", wants, id="l")
+    heard: list[str] = []
+    async with web.client.stream(
+        "POST", "/mcp", json=message, headers={**headers, "accept": BOTH}
+    ) as stream:
+        with anyio.fail_after(5):
+            async for line in stream.aiter_lines():
+                if not line.startswith("data: {"):
+                    continue
+                heard.append(json.loads(line.removeprefix("data: "))["method"])
+                if len(heard) == 1:
+                    await web.client.post(
+                        "/tools/hindsight_put",
+                        json={"bank_id": "other", "content": "x", "context": "y"},
+                    )
+                    await web.client.post(
+                        "/tools/hindsight_put",
+                        json={"bank_id": "default", "content": "new", "context": "y"},
+                    )
+                else:
+                    break
+    assert heard[1] == "notifications/resources/updated"
+
+
+@pytest.mark.parametrize("says_yes", [True, False])
+async def test_a_person_confirms_what_destroys(web: Web, says_yes: bool) -> None:
+    tool = "mcp__claude-recall__clear_context"
+    answer = {"action": "accept", "content": {"confirm": says_yes}}
+    params = {"name": tool, "arguments": {"confirm": True}}
+    able: dict[str, Any] = {"elicitation": {}}
+    asked = await ask(web, "tools/call", params, capabilities=able)
+    assert asked["resultType"] == "input_required"
+    (key,) = asked["inputRequests"]
+    done = await ask(
+        web, "tools/call", {**params, "inputResponses": {key: answer}}, capabilities=able
+    )
+    assert done.get("isError", False) != says_yes
+    session = await web.open(capabilities=able)
+    legacy: dict[str, Any] = {}
+    async with web.client.stream(
+        "POST",
+        "/mcp",
+        json=call(tool, {"confirm": True}, id="c"),
+        headers={**session, "accept": BOTH},
+    ) as stream:
+        async for line in stream.aiter_lines():
+            if not line.startswith("data: {"):
+                continue
+            message = json.loads(line.removeprefix("data: "))
+            if message.get("method") == "elicitation/create":
+                await web.post({"jsonrpc": "2.0", "id": message["id"], "result": answer}, session)
+            else:
+                legacy = message["result"]
+    assert legacy.get("isError", False) != says_yes
+    silent = await ask(web, "tools/call", params)
+    assert "isError" not in silent
