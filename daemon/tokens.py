@@ -11,23 +11,18 @@ little, because it guards budgets.
 import re
 from typing import Final
 
-_PIECE: Final = re.compile(r"([A-Za-z]+)|([0-9]+|[!-/:-@\[-`{-~]+)|([^\x00-\x7f]+)| {2,}|[^\S ]+")
+#: One match a token: six letters at the start of a word, four further on, pairs of signs, spaces.
+_TOKEN: Final = re.compile(
+    r"(?<![A-Za-z])[A-Za-z]{1,6}|[A-Za-z]{1,4}|[0-9]{1,2}|[!-/:-@\[-`{-~]{1,2}"
+    r"| {2,}|[\t-\r\x1c-\x1f]+"
+)
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 
 
 def estimate(text: str) -> int:
     """The tokens of a text; 0 only for an empty one."""
-    count = 0
-    for piece in _PIECE.finditer(text):
-        start, end = piece.span()
-        length = end - start
-        match piece.lastindex:
-            case 1:
-                count += 1 + max(0, length - 3) // 4
-            case 2:
-                count += (length + 1) // 2
-            case 3:
-                signs = piece.group()
-                count += (len(signs.encode()) + 1) // 2 + sum(sign > "\uffff" for sign in signs)
-            case _:
-                count += 1
+    count = len(_TOKEN.findall(text))
+    if not text.isascii():
+        for signs in _BEYOND_ASCII.findall(text):
+            count += (len(signs.encode()) + 1) // 2 + sum(sign > "\uffff" for sign in signs)
     return count or bool(text)

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from daemon.dialects.awareness import detect, extraction, memory, telling
 from daemon.dialects.awareness.arguments import RecordArguments, labels, mapping
 from daemon.dialects.awareness.drafts import Draft
+from daemon.dialects.awareness.keywords import keywords_of
 from daemon.dialects.awareness.refusal import FIELDS, Refused
 from daemon.dialects.awareness.vocabulary import EVENT_STATUSES, status_named
 from daemon.house import House
@@ -160,11 +161,12 @@ async def ask_for_insights(
     ]
     if not telling_ones:
         return UNSET
-    said = "\n".join(telling.clip(draft.text, 400) for draft, _ in telling_ones[:5])
+    said = "\n".join(telling.clip(draft.text, 200) for draft, _ in telling_ones[:5])
     known = await house.engine.search(
         Query(
             bank=hand.bank,
             text=said,
+            keywords=keywords_of(said),
             mode="keyword",
             limit=KNOWN_CARDS,
             kinds=("card",),
