@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -262,7 +263,7 @@ def test_list_names_every_case(capsys: pytest.CaptureFixture[str]) -> None:
 
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 12
-    assert lines[0].startswith("J06   MUST   stdio/unix  A line that is not JSON")
+    assert re.match(r"J06 +MUST +stdio/unix/http +A line that is not JSON", lines[0])
 
 
 def test_each_child_gets_a_directory_of_its_own_and_it_is_removed(tmp_path: Path) -> None:
