@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from store.banks import OpenBank
@@ -25,6 +26,7 @@ from store.worker import Worker
 
 AT_ONCE: Final = 32  # missing vectors that a search makes before it answers
 VECTORS_KEPT: Final = 32  # of the questions asked last
+JOIN_SECONDS: Final = 1.0  # a batch of vectors takes a quarter of that
 
 
 class HybridRanking:
@@ -115,8 +117,11 @@ class HybridRanking:
         try:
             await anyio.sleep_forever()
         finally:
-            self._asking.stop()
-            self._making.stop()
+            # A thread cut off inside the model takes the whole process down with it.
+            with anyio.CancelScope(shield=True):
+                for worker in (self._asking, self._making):
+                    worker.stop()
+                    await anyio.to_thread.run_sync(worker.join, JOIN_SECONDS)
 
     async def _vector(self, text: str) -> Any:
         """The vector of a question; the last few are kept, for one question is asked in turns."""

@@ -35,6 +35,10 @@ class Worker:
         """End the thread after what was given to it before."""
         self._tasks.put(None)
 
+    def join(self, seconds: float) -> None:
+        """Wait until the thread has ended, at most so long."""
+        self._thread.join(seconds)
+
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
             future, function = task

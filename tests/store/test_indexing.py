@@ -1,5 +1,7 @@
 """Behind the answers: vectors are made, survive restarts, follow their model, and get a graph."""
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -197,3 +199,27 @@ async def test_a_failing_model_leaves_the_vectors_missing_and_says_so(tmp_path: 
         await engine.settle(BANK)
         assert await pending(engine) == 0
         assert engine.health().degraded == ()
+
+
+def test_a_process_that_leaves_while_vectors_are_made_ends_in_order(tmp_path: Path) -> None:
+    program = """
+import sys, anyio
+from pathlib import Path
+from store.embedded import open_engine
+from store.model import NewMemory, Query
+
+async def main():
+    async with open_engine(Path(sys.argv[1])) as engine:
+        await engine.put_many("b", [NewMemory(text=f"note number {n} of many") for n in range(400)])
+        await engine.search(Query(bank="b", text="a note"))
+
+anyio.run(main)
+"""
+    for attempt in range(3):
+        ended = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / str(attempt))],
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr.decode()
