@@ -54,5 +54,9 @@ def _sentences_of(path: Path) -> Iterator[str]:
         if isinstance(node, kinds):
             for part in _BORDER.split(ast.get_docstring(node, clean=True) or ""):
                 words = part.split()
-                if 6 <= len(words) <= 30 and sum(w.isalpha() for w in words) * 10 >= len(words) * 7:
+                if (
+                    "\0" not in part
+                    and 6 <= len(words) <= 30
+                    and sum(w.isalpha() for w in words) * 10 >= len(words) * 7
+                ):
                     yield " ".join(words)[:240]
