@@ -1,0 +1,42 @@
+"""Our own server under our own suite; `scripts/conform` runs all transports, this the quick two."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.processes import RECALLD, daemon, environment, spawned_daemon
+
+ROOT = Path(__file__).parent.parent.parent
+SUITE = [
+    sys.executable,
+    "-m",
+    "conformance",
+    "--strict",
+    "--known-failures",
+    "conformance/known_failures.toml",
+]
+
+
+def conform(home: Path, *target: str) -> str:
+    ended = subprocess.run(
+        [*SUITE, *target],
+        cwd=ROOT,
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout[-6000:] + ended.stderr[-2000:]
+    return ended.stdout
+
+
+def test_the_socket_breaks_no_rule(tmp_path: Path) -> None:
+    with daemon(tmp_path):
+        report = conform(tmp_path, "--unix", str(tmp_path / "run/recalld.sock"))
+    assert " cases, " in report.splitlines()[-1]
+
+
+def test_the_bridge_breaks_no_rule(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path):
+        conform(tmp_path, "--stdio", "--", *RECALLD, "stdio", "--fixtures")
