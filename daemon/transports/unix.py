@@ -11,9 +11,10 @@ import os
 import socket
 import stat
 import struct
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import structlog
 
@@ -147,8 +148,11 @@ def _clear_stale(path: Path) -> None:
 async def listen(hub: "Hub", listener: socket.socket) -> asyncio.Server:
     """Accept connections from now on, until the server is closed."""
     listener.setblocking(False)
-    loop = asyncio.get_running_loop()
-    return await loop.create_unix_server(lambda: UnixWire(hub), sock=listener, backlog=BACKLOG)
+    # From 3.13 on asyncio takes the file away itself, even one that systemd handed over.
+    options: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+    return await asyncio.get_running_loop().create_unix_server(
+        lambda: UnixWire(hub), sock=listener, backlog=BACKLOG, **options
+    )
 
 
 def remove(path: Path, listener_inode: int) -> None:
