@@ -15,7 +15,7 @@ from tests.contracts.wire import COMMAND, Home
 pytestmark = pytest.mark.clients
 
 DRIVER: Final = Path(__file__).parent / "drivers" / "memory_walks.py"
-WALKS: Final = ("hindsight", "recall", "harness")
+WALKS: Final = ("hindsight", "recall", "harness", "awareness")
 MODES: Final = {"legacy": "2025-11-25", "2026-07-28": "2026-07-28"}
 
 

@@ -123,7 +123,53 @@ async def harness(enter, stop):
     return {"rows": len(found["results"])}
 
 
-WALKS = {"hindsight": hindsight, "recall": recall, "harness": harness}
+async def awareness(enter, stop):
+    """Seed 002: the five steps of the workflow, then a sub-agent with a memory of its own."""
+    said = "Switched auth from JWT to session cookies because refreshing tokens was too complex."
+    async with enter() as session:
+        begun = await session.ask("awareness_init", source="claude-code")
+        id = begun["session_id"]
+        nothing = await session.ask(
+            "awareness_recall", semantic_query="How do we log in?", keyword_query="auth JWT OAuth2"
+        )
+        assert nothing["results"] == [], nothing
+        kept = await session.ask("awareness_record", action="remember", text=said, session_id=id)
+        assert kept["result"]["written"] == 1, kept
+        assert "submit_insights" in kept["_extraction_instruction"], kept
+        card = {
+            "category": "decision",
+            "title": "Session cookies instead of JWT",
+            "summary": "Auth uses session cookies because refreshing tokens was too complex.",
+        }
+        insights = {"knowledge_cards": [card]}
+        submitted = await session.ask(
+            "awareness_record", action="submit_insights", content=insights, session_id=id
+        )
+        assert submitted["cards_created"] == 1, submitted
+        steps = [{"text": f"Step {n}: moved login part {n} to cookies"} for n in range(3)]
+        batch = await session.ask(
+            "awareness_record", action="remember_batch", steps=steps, session_id=id
+        )
+        assert batch["accepted_steps"] == 3, batch
+
+    await stop()
+
+    async with enter() as session:
+        found = await session.ask("awareness_recall", semantic_query="session cookies or JWT?")
+        assert any(result["content"] == said for result in found["results"]), found
+        role = (await session.ask("awareness_init"))["agent_profiles"][0]["agent_role"]
+        prompt = await session.ask("awareness_get_agent_prompt", agent_role=role)
+        assert "Memory Integration" in prompt["activation_prompt"], prompt
+        for who, text in ((role, "Parser written by hand"), ("other", "Parser looked at twice")):
+            await session.ask("awareness_record", action="remember", text=text, agent_role=who)
+        mine = await session.ask(
+            "awareness_recall", semantic_query="parser", agent_role=role, recall_mode="precise"
+        )
+        assert [result["content"] for result in mine["results"]] == ["Parser written by hand"], mine
+    return {"steps": 5}
+
+
+WALKS = {"hindsight": hindsight, "recall": recall, "harness": harness, "awareness": awareness}
 
 
 async def main(walk, mode, target):
