@@ -15,7 +15,7 @@ that leaves many means lists and neighbours are filtered before they are cut.
 
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -36,9 +36,6 @@ from store.lexical import (
 )
 from store.model import Found, Hit, Item, Mode, Query
 from store.vectors import VectorCache, scan, stored_cosines
-
-if TYPE_CHECKING:
-    pass
 
 POSTINGS: Final = 1_000  # rows of one term's list that are looked at
 FEW: Final = 2_000  # items a filter may leave for all of them to be compared
