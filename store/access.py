@@ -15,7 +15,7 @@ from store.catalogue import Catalogue
 from store.database import Connection
 from store.errors import QuotaExceeded, StoreError
 from store.memories import Changes, changing
-from store.model import Found, Query
+from store.model import Found, Query, Stage
 from store.validate import check_range
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class Ranking(Protocol):
         """What is remembered of this bank is void, and no file may be written from it."""
         ...
 
-    async def settle(self, bank: OpenBank) -> None:
+    async def settle(self, bank: OpenBank, watch: Callable[[Stage], None] | None = None) -> None:
         """Wait until every vector is made and every index is as it should be."""
         ...
 

@@ -38,6 +38,7 @@ from store.model import (
     Put,
     Query,
     SourceCount,
+    Stage,
     Upserted,
 )
 from store.notes import Notes
@@ -120,10 +121,10 @@ class EmbeddedEngine(Notes, Care):
         async with self._banks.use(query.bank) as opened:
             return await self._ranking.search(opened, query)
 
-    async def settle(self, bank: str) -> None:
+    async def settle(self, bank: str, *, watch: Callable[[Stage], None] | None = None) -> None:
         """Wait until all that was put can be found by meaning too; imports and benches do."""
         async with self._banks.use(bank) as opened:
-            await self._ranking.settle(opened)
+            await self._ranking.settle(opened, watch)
 
     async def get(self, bank: str, id: str) -> Item:
         return await self._read(bank, lambda connection: find(connection, id))

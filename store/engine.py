@@ -44,6 +44,7 @@ from store.model import (
     SessionActivity,
     Skill,
     SourceCount,
+    Stage,
     Stats,
     Task,
     Upserted,
@@ -78,8 +79,11 @@ class Engine(Protocol):
         ...
 
     async def search(self, query: Query) -> Found: ...
-    async def settle(self, bank: str) -> None:
-        """Wait until all that was put can be found by meaning too; imports and benches do."""
+    async def settle(self, bank: str, *, watch: Callable[[Stage], None] | None = None) -> None:
+        """Wait until all that was put can be found by meaning too; imports and benches do.
+
+        `watch` hears how far it is, after each batch of vectors and each part of the graph.
+        """
         ...
 
     async def get(self, bank: str, id: str) -> Item: ...

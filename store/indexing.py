@@ -12,7 +12,7 @@ hear of it (`VectorCache.refresh`).
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, Literal
+from typing import Final
 
 from msgspec import Struct
 
@@ -22,6 +22,7 @@ from store.embedding import Embedder, Identity
 from store.errors import EmbedderFailed, StoreError
 from store.items import SELECT, RowDamaged, item_of, searchable
 from store.memories import changing
+from store.model import Stage
 from store.vectors import EXTEND_AT, GraphBuilder, SnapshotBroken, VectorCache, Vectors, pack
 from store.worker import Worker
 
@@ -31,8 +32,6 @@ SAVE_GROWTH: Final = 1.1  # a graph this much larger than its snapshot is writte
 GRAPH_THREADS: Final = 2
 HASHED: Final = "hashed-features"
 
-Phase = Literal["embedding", "loading", "building", "extending", "saving"]
-
 
 class Pending(Struct, frozen=True):
     """An item whose vector is to be made, as it was when its text was read."""
@@ -40,14 +39,6 @@ class Pending(Struct, frozen=True):
     item: int
     change: int
     text: str
-
-
-class Progress(Struct, frozen=True, kw_only=True):
-    """How far the work behind a bank is: `done` of `total` in this phase."""
-
-    phase: Phase
-    done: int
-    total: int
 
 
 class BankIndex:
@@ -59,7 +50,8 @@ class BankIndex:
         self.model: int | None = None
         self._written = 1  # how often something was written, and after which time
         self._drained = 0  # a look found nothing pending: puts in between are not missed
-        self.progress: Progress | None = None
+        self.stage: Stage | None = None  # how far the work is, while there is any
+        self._watch: Callable[[Stage], None] | None = None
         self.degraded: set[str] = set()
         self._embedder = embedder
         self._worker = worker
@@ -93,8 +85,12 @@ class BankIndex:
             self._drained = written
         return count
 
-    async def tend(self) -> None:
-        """Do all that is to be done now. Raises nothing: what fails is named in `degraded`."""
+    async def tend(self, watch: Callable[[Stage], None] | None = None) -> None:
+        """Do all that is to be done now, telling `watch` how far it is.
+
+        Raises nothing: what fails is named in `degraded`.
+        """
+        self._watch = watch
         try:
             if await self.adopt_model() is None:
                 return
@@ -108,7 +104,8 @@ class BankIndex:
         else:
             self.degraded -= {"embedder-failed", "indexing-stopped"}
         finally:
-            self.progress = None
+            self.stage = None
+            self._watch = None
 
     async def embed_pending(self) -> int:
         """Make every missing vector; how many were made."""
@@ -119,12 +116,12 @@ class BankIndex:
             batch = await self.bank.database.read(_next_pending)
             if not batch:
                 break
-            done += len(batch)
-            self.progress = Progress(phase="embedding", done=done, total=max(done, total))
             contents = await self._worker.call(partial(self._embed, batch))
             await self.bank.database.write(
                 partial(_store, model=model, batch=batch, contents=contents)
             )
+            done += len(batch)
+            self._tell(Stage(phase="embedding", done=done, total=max(done, total)))
         return done
 
     def _embed(self, batch: Sequence[Pending]) -> list[bytes]:
@@ -143,7 +140,7 @@ class BankIndex:
             await self.bank.database.read(self._refresh)
         coverage = self.cache.coverage()
         if coverage.graph and coverage.matrix >= EXTEND_AT:
-            self.progress = Progress(phase="extending", done=0, total=coverage.matrix)
+            self._tell(Stage(phase="extending", done=0, total=coverage.matrix))
             await self._worker.call(self.cache.extend)
         await self.save()
 
@@ -152,7 +149,7 @@ class BankIndex:
         count = self.cache.coverage().graph
         if count < max(1, self._saved * SAVE_GROWTH):
             return
-        self.progress = Progress(phase="saving", done=0, total=count)
+        self._tell(Stage(phase="saving", done=0, total=count))
         try:
             await self._worker.call(self._save)
         except OSError:
@@ -170,7 +167,7 @@ class BankIndex:
         def load(change: int) -> None:
             self.cache.load(self.bank.snapshot, self.bank.bank.id, change)
 
-        self.progress = Progress(phase="loading", done=0, total=1)
+        self._tell(Stage(phase="loading", done=0, total=1))
         (change,) = await self.bank.database.read(_change)
         try:
             await self._worker.call(partial(load, change))
@@ -191,9 +188,7 @@ class BankIndex:
             if not rows:
                 break
             await self._worker.call(partial(builder.add, rows, threads=GRAPH_THREADS))
-            self.progress = Progress(
-                phase="building", done=min(builder.covered, change), total=change
-            )
+            self._tell(Stage(phase="building", done=min(builder.covered, change), total=change))
         if self.cache.adopt(_through(builder, change)):
             self._saved = 0
             self.degraded.discard("snapshot-broken")
@@ -201,6 +196,11 @@ class BankIndex:
     def _refresh(self, connection: Connection) -> None:
         if self.model is not None:
             self.cache.refresh(connection, self.model)
+
+    def _tell(self, stage: Stage) -> None:
+        self.stage = stage
+        if self._watch is not None:
+            self._watch(stage)
 
     def _mark(self, name: str, holds: bool) -> None:
         if holds:

@@ -500,6 +500,14 @@ class Checked(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
+class Stage(Struct, frozen=True, kw_only=True):
+    """How far the work behind a bank is: `done` of `total` in this phase."""
+
+    phase: Literal["embedding", "loading", "building", "extending", "saving"]
+    done: int
+    total: int
+
+
 class Health(Struct, frozen=True, kw_only=True):
     """Whether the engine works, and by name what of it works less well than it should."""
 

@@ -26,8 +26,8 @@ from store.catalogue import wall_clock
 from store.embedding import Embedder, choose_embedder
 from store.errors import EmbedderFailed
 from store.fusion import MEANINGFUL, SPELLING_ONLY, Weights
-from store.indexing import BankIndex, Progress
-from store.model import Found, Mode, Query
+from store.indexing import BankIndex
+from store.model import Found, Mode, Query, Stage
 from store.search import Meaning, Question, answer
 from store.worker import Worker
 
@@ -78,10 +78,10 @@ class HybridRanking:
             reasons.add(self._failed)
         return tuple(sorted(reasons))
 
-    def progress(self, bank: OpenBank) -> Progress | None:
+    def stage(self, bank: OpenBank) -> Stage | None:
         """How far the work behind a bank is; None when there is none."""
         tended = self._tended.get(bank.bank.id)
-        return None if tended is None else tended.index.progress
+        return None if tended is None else tended.index.stage
 
     async def search(self, bank: OpenBank, query: Query) -> Found:
         degraded: set[str] = set()
@@ -131,12 +131,12 @@ class HybridRanking:
             await tended.stop()
             await tended.index.save()
 
-    async def settle(self, bank: OpenBank) -> None:
+    async def settle(self, bank: OpenBank, watch: Callable[[Stage], None] | None = None) -> None:
         """Wait until every vector is made and the graph is as it should be."""
         self._is_awake = True
         tended = self._of(bank)
         await tended.stop()
-        await tended.index.tend()
+        await tended.index.tend(watch)
 
     async def _hold_threads(self) -> None:
         """Let go of the threads when the engine's background ends."""
@@ -187,7 +187,7 @@ class HybridRanking:
             missing = await index.count_pending(AT_ONCE + 1)
             if 0 < missing <= AT_ONCE:
                 await index.embed_pending()
-                index.progress = None
+                index.stage = None
             elif missing:
                 degraded.add("vectors-pending")
         except EmbedderFailed:

@@ -12,7 +12,7 @@ from store import indexing, vectors
 from store.database import Connection
 from store.embedded import EmbeddedEngine, open_engine
 from store.embedding import Embedder, HashedFeatures
-from store.model import NewMemory, Query
+from store.model import NewMemory, Query, Stage
 from store.ranking import HybridRanking
 from tests.support.embedder import FakeEmbedder
 
@@ -62,6 +62,20 @@ async def test_settling_makes_every_missing_vector(tmp_path: Path) -> None:
         assert await pending(engine) == 300
         await engine.settle(BANK)
         assert await pending(engine) == 0
+
+
+@pytest.mark.usefixtures("few")
+async def test_who_waits_for_it_hears_how_far_it_is(tmp_path: Path) -> None:
+    heard: list[Stage] = []
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        await put(engine, *(f"note {n}" for n in range(100)))
+        await engine.settle(BANK, watch=heard.append)
+    embedded = [stage.done for stage in heard if stage.phase == "embedding"]
+    assert embedded == [16, 32, 48, 64, 80, 96, 100]
+    assert {stage.total for stage in heard if stage.phase == "embedding"} == {100}
+    built = [stage for stage in heard if stage.phase == "building"]
+    assert built and built[-1].done == built[-1].total
+    assert heard[-1].phase == "saving"
 
 
 async def test_what_was_not_embedded_before_a_restart_is_embedded_after_it(tmp_path: Path) -> None:
@@ -206,7 +220,7 @@ def test_a_process_that_leaves_while_vectors_are_made_ends_in_order(tmp_path: Pa
 import sys, anyio
 from pathlib import Path
 from store.embedded import open_engine
-from store.model import NewMemory, Query
+from store.model import NewMemory, Query, Stage
 
 async def main():
     async with open_engine(Path(sys.argv[1])) as engine:

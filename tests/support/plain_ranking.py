@@ -48,7 +48,7 @@ class PlainRanking:
     async def reset(self, bank: OpenBank) -> None:
         self.resets += 1
 
-    async def settle(self, bank: OpenBank) -> None:
+    async def settle(self, bank: OpenBank, watch: object = None) -> None:
         await self.written(bank)
 
     async def leave(self, bank: OpenBank) -> None:
