@@ -42,7 +42,7 @@ from store.vectors import VectorCache, cosines_of, scan, stored_cosines
 
 POSTINGS: Final = 1_000  # rows of one term's list that are looked at
 FEW: Final = 2_000  # items a filter may leave for all of them to be compared
-SHORTLIST: Final = 60  # candidates from either side; more for a longer answer
+SHORTLIST: Final = 40  # candidates from either side; more for a longer answer
 NEIGHBOURED: Final = 20  # of which so many have their neighbours looked at
 MILLISECONDS_A_DAY: Final = 86_400_000.0
 
