@@ -20,10 +20,9 @@ from msgspec import Struct
 from daemon.authority import Principal
 from daemon.changes import Follower
 from daemon.peer import DEFAULT_BANK
+from daemon.questions import Questions
 from daemon.surface import Surface
-from daemon.tools import ToolFailure
 from daemon.transports.http.events import Stream
-from protocol import jsonrpc
 from protocol.connection import Call, Connection
 from protocol.errors import Fault, error_object
 from protocol.jsonrpc import Response
@@ -33,7 +32,6 @@ from protocol.revisions import negotiate
 if TYPE_CHECKING:
     from daemon.hub import Hub
 
-ASK_SECONDS: Final = 60.0
 #: Finished streams a session keeps for a client that lost the connection.
 KEPT_STREAMS: Final = 16
 #: Sessions and visitors held in memory; sessions beyond that are read again when needed.
@@ -119,10 +117,9 @@ class HttpSession(Visitor):
         self.streams: OrderedDict[str, Stream] = OrderedDict()
         self.scopes: dict[int, anyio.CancelScope] = {}
         self.running: dict[int, Stream] = {}
-        self._asked: dict[bytes, _Asked] = {}
-        self._asks = 0
         self._streams_made = 0
         self._label = secrets.token_hex(4)
+        self._questions = Questions(self._label)
         hub.changes.follow(self.follower)
 
     # --- streams -----------------------------------------------------------------------------
@@ -177,26 +174,10 @@ class HttpSession(Visitor):
 
     async def ask(self, stream: Stream, method: str, params: bytes) -> object:
         """A request of ours, on the stream of the call that wants to know (S09)."""
-        self._asks += 1
-        key = b'"%s-%d"' % (self._label.encode(), self._asks)
-        asked = self._asked[key] = _Asked()
-        try:
-            stream.send(jsonrpc.request(key, method, params))
-            with anyio.fail_after(ASK_SECONDS):
-                await asked.done.wait()
-        except TimeoutError:
-            raise ToolFailure(f"the client did not answer {method} in {ASK_SECONDS:g} s") from None
-        finally:
-            del self._asked[key]
-        if asked.error:
-            raise ToolFailure(f"the client refused {method}")
-        return msgspec.json.decode(asked.result)
+        return await self._questions.ask(stream.send, method, params)
 
     def answered(self, response: Response) -> None:
-        asked = self._asked.get(response.key)
-        if asked is not None:
-            asked.result, asked.error = response.result, response.error
-            asked.done.set()
+        self._questions.answered(response)
 
     # --- the end -----------------------------------------------------------------------------
 
@@ -218,9 +199,7 @@ class HttpSession(Visitor):
         """Nothing more is said on any stream, and nothing runs on."""
         for scope in list(self.scopes.values()):
             scope.cancel()
-        for asked in self._asked.values():
-            asked.error = b"{}"
-            asked.done.set()
+        self._questions.close()
         for stream in [*self.streams.values(), *self.running.values()]:
             stream.finish()
         self.hub.changes.unfollow(self.follower)
@@ -350,14 +329,3 @@ class HttpSessions:
 
 def _digest(handle: str) -> bytes:
     return blake2b(handle.encode(), digest_size=32).digest()
-
-
-class _Asked:
-    """A request of ours, until it is answered."""
-
-    __slots__ = ("done", "error", "result")
-
-    def __init__(self) -> None:
-        self.done = anyio.Event()
-        self.result = b""
-        self.error = b""
