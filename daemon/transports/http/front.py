@@ -27,7 +27,7 @@ from daemon.transports.http.messages import (
     refuse,
     reply,
 )
-from daemon.transports.http.streamable import ProtocolRefusal
+from daemon.transports.http.refusals import ProtocolRefusal
 
 if TYPE_CHECKING:
     from daemon.hub import Hub
