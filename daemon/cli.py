@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from daemon.config import Settings, load
-from daemon.exits import UNAVAILABLE, USAGE, Exit
+from daemon.exits import INTERNAL, UNAVAILABLE, USAGE, Exit, leaves
 
 if TYPE_CHECKING:
     import argparse
@@ -75,11 +75,17 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     try:
         return _run(_plain_health(given) or _parse(given))
-    except Exit as exit:
-        sys.stderr.write(f"recalld: {exit.message}\n")
-        return exit.code
     except KeyboardInterrupt:
         return 130
+    except Exception as failure:
+        exit = next((leaf for leaf in leaves(failure) if isinstance(leaf, Exit)), None)
+        if exit is None:
+            from daemon import crash
+
+            command = given[0] if given and given[0].isalpha() else ""
+            exit = Exit(INTERNAL, crash.keep(failure, command, os.environ))
+        sys.stderr.write(f"recalld: {exit.message}\n")
+        return exit.code
 
 
 def _run(chosen: SimpleNamespace) -> int:
@@ -111,7 +117,8 @@ def _run(chosen: SimpleNamespace) -> int:
 
         if command == "stop":
             return probe.stop(settings)
-        return getattr(probe, command)(settings, as_json=chosen.json)  # type: ignore[no-any-return]
+        ask = probe.health if command == "health" else probe.status
+        return ask(settings, as_json=chosen.json)
     return _serve(command, chosen, settings)
 
 
@@ -131,6 +138,7 @@ def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
     # Before the imports below: nothing of theirs may print to what a client reads.
     descriptors = take_descriptors() if command == "stdio" else None
     # structlog imports rich, where it is installed, for a console we never show: 70 ms of start.
+    # None is Python's own word for "cannot be imported", which typeshed does not know.
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
     import anyio
 

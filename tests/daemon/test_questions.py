@@ -53,7 +53,7 @@ async def test_a_refusal_is_the_tools_failure_and_names_the_method() -> None:
 async def test_a_client_that_never_answers_is_not_waited_for_longer_than_the_bound() -> None:
     questions = Questions(seconds=0.01)
     client = Client(questions)
-    with pytest.raises(ToolFailure, match="did not answer roots/list in 0.01 s"):
+    with pytest.raises(ToolFailure, match=r"did not answer roots/list in 0\.01 s"):
         await questions.ask(client.take, "roots/list", b"{}")
 
 

@@ -6,8 +6,8 @@
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -135,12 +135,12 @@ class Front:
         if not extra:
             return send
 
-        async def shared(message: dict[str, object]) -> None:
+        async def shared(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *extra]  # type: ignore[misc]
+                message["headers"] = [*message["headers"], *extra]
             await send(message)
 
-        return shared  # type: ignore[return-value]
+        return shared
 
 
 _VERBS: Final = frozenset({"GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"})
