@@ -262,6 +262,8 @@ class Peer:
         self.follower.surface = self.surface
         self.connection.lifecycle.offered = self.surface.offered(self._private)
         self._resume = params.session
+        self.log_level = params.log_level or self.log_level
+        self.follower.uris.update(params.uris)
 
     async def _introduce(self) -> None:
         """First contact: the session starts, without holding up the answer."""
