@@ -281,6 +281,18 @@ class HttpSessions:
         session.close()
         await self._hub.sessions.drop(session.digest)
 
+    def dismiss(self, names: frozenset[str]) -> None:
+        """These tokens are not what they were: nothing runs on, nobody is known by old rights.
+
+        A token that still is one finds its sessions again, with the rights it has now.
+        """
+        for digest, session in list(self._sessions.items()):
+            if session.principal.name in names:
+                session.close()
+                del self._sessions[digest]
+        for key in [key for key in self._visitors if key[0] in names]:
+            del self._visitors[key]
+
     def close(self) -> None:
         for session in self._sessions.values():
             session.close()

@@ -10,7 +10,7 @@ import pytest
 from daemon.authority import OWNER, Forbidden, Principal, authorise
 from daemon.exits import Exit
 from daemon.house import House
-from daemon.transports.http.tokens import read_tokens
+from daemon.transports.http.tokens import Tokens
 from store.model import NewTask
 from tests.support.memory import remembering_web
 from tests.support.web import Web, call, request, token_file
@@ -230,7 +230,7 @@ async def test_metrics_are_for_the_owner(web: Web) -> None:
 )
 def test_a_token_file_with_a_mistake_keeps_the_door_shut(tmp_path: Path, text: str) -> None:
     with pytest.raises(Exit, match="token file"):
-        read_tokens(Path(token_file(tmp_path, text)))
+        Tokens(Path(token_file(tmp_path, text)))
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
@@ -238,13 +238,13 @@ def test_a_token_file_that_others_can_read_is_refused(tmp_path: Path, mode: int)
     path = Path(token_file(tmp_path, TOKENS))
     path.chmod(mode)
     with pytest.raises(Exit, match="chmod 600"):
-        read_tokens(path)
+        Tokens(path)
     link = tmp_path / "link"
     path.chmod(0o600)
     link.symlink_to(path)
     with pytest.raises(Exit):
-        read_tokens(link)
-    assert len(read_tokens(path)) == 4
+        Tokens(link)
+    assert len(Tokens(path)) == 4
 
 
 def test_the_one_function() -> None:
