@@ -10,6 +10,7 @@ from typing import Final
 import anyio
 
 from daemon.dispatcher import Outcome
+from daemon.failures import Overloaded, error_for
 from daemon.transports.http.access import Access
 from daemon.transports.http.calls import Calls, Inbound, cancel_when_gone, frame_of
 from daemon.transports.http.events import Stream
@@ -45,9 +46,15 @@ async def open_session(calls: Calls, inbound: Inbound, request: Request) -> None
     if isinstance(outcome, ErrorObject):
         await reply(inbound.send, status_of(outcome)[0], frame_of(connection, call, outcome))
         return
-    session, handle = await calls.sessions.open(
-        inbound.principal, connection, calls.surface, calls.dialects
-    )
+    try:
+        session, handle = await calls.sessions.open(
+            inbound.principal, connection, calls.surface, calls.dialects
+        )
+    except Overloaded as failure:
+        error = error_for(failure, call.revision)
+        status, extra = status_of(error)
+        await reply(inbound.send, status, frame_of(connection, call, error), extra)
+        return
     inbound.access.session = session.session_id
     answer = frame_of(connection, call, outcome)
     await reply(inbound.send, 200, answer, [(SESSION.encode(), handle.encode())])

@@ -97,6 +97,7 @@ class HttpServer:
         """Accept requests from now on."""
         hub = self._hub
         hub.dispatcher.meter = hub.meter
+        await self._sessions.load()
         self._front = self._make_front()
         config = Config(
             self._front,

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from daemon.authority import Principal
 from daemon.changes import Follower
+from daemon.failures import Overloaded
 from daemon.peer import DEFAULT_BANK
 from daemon.questions import Questions
 from daemon.surface import Surface
@@ -179,6 +180,11 @@ class HttpSession(Visitor):
     def answered(self, response: Response) -> None:
         self._questions.answered(response)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something runs for it, or somebody reads one of its streams."""
+        return bool(self.running) or any(stream.has_reader for stream in self.streams.values())
+
     # --- the end -----------------------------------------------------------------------------
 
     def cancel(self, call: Call) -> None:
@@ -228,6 +234,13 @@ class HttpSessions:
         self._hub = hub
         self._sessions: OrderedDict[bytes, HttpSession] = OrderedDict()
         self._visitors: OrderedDict[tuple[str, str], Visitor] = OrderedDict()
+        #: All sessions of each principal, those asleep in the catalogue too; longest unseen first.
+        self._known: dict[str, OrderedDict[bytes, None]] = {}
+
+    async def load(self) -> None:
+        """Learn of the sessions that were before us, so that they count."""
+        for digest, handle in await self._hub.sessions.handles():
+            self._note(_agreed.decode(handle.state).principal, digest)
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -247,7 +260,11 @@ class HttpSessions:
     async def open(
         self, principal: Principal, connection: Connection, surface: Surface, dialects: str
     ) -> tuple[HttpSession, str]:
-        """A new session and its handle, written down before anybody is told."""
+        """A new session and its handle, written down before anybody is told.
+
+        A principal that has as many as it may loses the one it used longest ago; nobody else's.
+        """
+        await self._make_room(principal.name)
         handle = secrets.token_urlsafe(_HANDLE_BYTES)
         session = HttpSession(
             self._hub,
@@ -272,14 +289,43 @@ class HttpSessions:
         if session.dialects != dialects:
             return None
         self._sessions.move_to_end(digest)
+        self._note(principal.name, digest)
         if session.session_id is not None:
             self._hub.sessions.saw(session.session_id)
         return session
 
     async def end(self, session: HttpSession) -> None:
-        self._sessions.pop(session.digest, None)
-        session.close()
-        await self._hub.sessions.drop(session.digest)
+        await self._end(session.principal.name, session.digest)
+
+    async def _end(self, name: str, digest: bytes) -> None:
+        session = self._sessions.pop(digest, None)
+        if session is not None:
+            session.close()
+        known = self._known.get(name)
+        if known is not None:
+            known.pop(digest, None)
+            if not known:
+                del self._known[name]
+        self._hub.limiter.drop(digest.hex())
+        await self._hub.sessions.drop(digest)
+
+    async def _make_room(self, name: str) -> None:
+        limit = self._hub.settings.http_sessions
+        while len(self._known.get(name, ())) >= limit:
+            idle = next((each for each in self._known[name] if not self._is_busy(each)), None)
+            if idle is None:
+                raise Overloaded(f"at most {limit} sessions, and all of them are in use")
+            await self._end(name, idle)
+
+    def _is_busy(self, digest: bytes) -> bool:
+        held = self._sessions.get(digest)
+        return held is not None and held.is_busy
+
+    def _note(self, name: str, digest: bytes) -> None:
+        """This session was seen now."""
+        known = self._known.setdefault(name, OrderedDict())
+        known[digest] = None
+        known.move_to_end(digest)
 
     def dismiss(self, names: frozenset[str]) -> None:
         """These tokens are not what they were: nothing runs on, nobody is known by old rights.
@@ -329,11 +375,11 @@ class HttpSessions:
 
     def _hold(self, session: HttpSession) -> None:
         self._sessions[session.digest] = session
+        self._note(session.principal.name, session.digest)
         if len(self._sessions) <= HELD:
             return
         for digest, held in list(self._sessions.items()):
-            busy = held.running or any(stream.has_reader for stream in held.streams.values())
-            if not busy and held is not session:
+            if not held.is_busy and held is not session:
                 held.close()
                 del self._sessions[digest]
                 return
