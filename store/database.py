@@ -52,6 +52,7 @@ Work = Callable[[Connection], T]
 
 GROUP_LIMIT: Final = 256
 READERS: Final = 2
+READER_CACHE_KB: Final = 8_000  # a search in 10,000 items touches more than SQLite's usual 2 MB
 READ_SECONDS: Final = 5.0
 BUSY_MILLISECONDS: Final = 5_000
 NO_SPACE_BYTES: Final = 65_536  # with less than this a disk is full: the log's index needs 32 KiB
@@ -435,6 +436,7 @@ def _open_writer(path: Path) -> Connection:
 def _open_reader(path: Path) -> Connection:
     connection = _connect(path, mode="ro")
     connection.execute("PRAGMA query_only = ON")
+    connection.execute(f"PRAGMA cache_size = -{READER_CACHE_KB}")
     return connection
 
 

@@ -165,56 +165,58 @@ def holds_phrase(query: str, text: str) -> bool:
     return " " in wanted and f" {wanted} " in f" {' '.join(_words(text))} "
 
 
-def snippet(text: str, query: str, *, width: int = 240) -> Snippet:
-    """The window of at most `width` characters with the most telling matches; text if it fits."""
-    weights = {term.text: term.weight for term in query_terms(query)}
-    hits = _occurrences(text, weights)
-    if len(text) <= width:
-        return Snippet(text=text, matches=tuple((start, end) for start, end, _ in hits))
-    first = last = 0
-    best = total = 0.0
-    chosen = (0, 0)
-    for last, (_, end, weight) in enumerate(hits):
-        total += weight
-        while first < last and end - hits[first][0] > width:
-            total -= hits[first][2]
-            first += 1
-        if total > best:
-            best, chosen = total, (hits[first][0], end)
-    start = max(0, min((chosen[0] + chosen[1] - width) // 2, len(text) - width))
-    stop = start + width
-    while start > 0 and start < chosen[0] and not text[start - 1].isspace():
-        start += 1
-    while stop < len(text) and stop > chosen[1] and not text[stop].isspace():
-        stop -= 1
-    inside = ((a - start, b - start) for a, b, _ in hits if a >= start and b <= stop)
-    return Snippet(text=text[start:stop], matches=tuple(inside))
+class Marker:
+    """Finds where texts match the terms of one query, and the window worth showing."""
 
+    def __init__(self, terms: Iterable[Term]) -> None:
+        self._weights = {term.text: term.weight for term in terms}
+        # A stem keeps how its word begins: an ASCII word without any such beginning cannot match.
+        begins = {term[:3] if len(term) > 3 else term[:2] for term in self._weights}  # buys: "bui"
+        self._beginnings = re.compile("|".join(map(re.escape, sorted(begins))), re.IGNORECASE)
 
-def _occurrences(text: str, weights: Mapping[str, float]) -> list[tuple[int, int, float]]:
-    """Where the text matches a term, in order: (start, end, weight of the best term there)."""
-    found: list[tuple[int, int, float]] = []
-    if not weights:
+    def snippet(self, text: str, *, width: int = 240) -> Snippet:
+        """The window of at most `width` characters with the most telling matches; text if it fits."""
+        hits = self._occurrences(text) if self._weights else []
+        if len(text) <= width:
+            return Snippet(text=text, matches=tuple((start, end) for start, end, _ in hits))
+        first = last = 0
+        best = total = 0.0
+        chosen = (0, 0)
+        for last, (_, end, weight) in enumerate(hits):
+            total += weight
+            while first < last and end - hits[first][0] > width:
+                total -= hits[first][2]
+                first += 1
+            if total > best:
+                best, chosen = total, (hits[first][0], end)
+        start = max(0, min((chosen[0] + chosen[1] - width) // 2, len(text) - width))
+        stop = start + width
+        while start > 0 and start < chosen[0] and not text[start - 1].isspace():
+            start += 1
+        while stop < len(text) and stop > chosen[1] and not text[stop].isspace():
+            stop -= 1
+        inside = ((a - start, b - start) for a, b, _ in hits if a >= start and b <= stop)
+        return Snippet(text=text[start:stop], matches=tuple(inside))
+
+    def _occurrences(self, text: str) -> list[tuple[int, int, float]]:
+        """Where the text matches a term, in order: (start, end, weight of the best term there)."""
+        weights, may_match = self._weights, self._beginnings.search
+        found: list[tuple[int, int, float]] = []
+        free = 0
+        for piece in _PIECE.finditer(text):
+            word = piece.group()
+            if word.isascii() and not may_match(word):
+                continue
+            start, end = piece.span()
+            if end - start == 1 and _DENSE_SIGN.match(text, start):
+                end = min(start + 2, len(text))
+            weight = max(
+                (weights.get(t, 0.0) for t in _tokens_of_piece(text[start:end])), default=0.0
+            )
+            if weight > 0.0 and start >= free:
+                found.append((start, end, weight))
+                free = end
         return found
-    # A stem keeps how its word begins: an ASCII word without any such beginning cannot match.
-    begins = {term[:3] if len(term) > 3 else term[:2] for term in weights}  # "buys" is "bui"
-    beginnings = re.compile("|".join(map(re.escape, sorted(begins))), re.IGNORECASE)
-    free = 0
-    for piece in _PIECE.finditer(text):
-        start, end = piece.span()
-        word = piece.group()
-        if word.isascii() and not beginnings.search(word):
-            continue
-        if end - start == 1 and _DENSE_SIGN.match(text, start):
-            end = min(start + 2, len(text))
-        weight = 0.0
-        for token in _tokens_of_piece(text[start:end]):
-            if token in weights:
-                weight = max(weight, weights[token])
-        if weight > 0.0 and start >= free:
-            found.append((start, end, weight))
-            free = end
-    return found
 
 
 @lru_cache(maxsize=16384)

@@ -31,3 +31,8 @@ def load_usearch() -> Any:
         with suppress(ImportError):  # not installed: nobody can import it later either
             importlib.import_module("onnxruntime")
         return importlib.import_module("usearch.index")
+
+
+def load_numkong() -> Any:
+    """The vector arithmetic that usearch brings along: int8 products NumPy has no fast form of."""
+    return importlib.import_module("numkong")

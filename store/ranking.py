@@ -4,9 +4,16 @@ Nothing heavy happens before it is needed. The model is loaded by the first sear
 meaning; a process that only stores and looks up words stays small. From then on vectors are made
 as items come. A search makes the last few missing vectors itself before it answers, so what was put
 is found by its meaning at once; when many are missing it answers with what there is and says so.
+
+The model works on a question while its words are looked up on another thread, which then waits for the
+vector inside its read transaction. Only if vectors have been coming quickly: a model that is still
+loading, or an endpoint across a network, is awaited before the transaction begins.
 """
 
+import asyncio
+import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
@@ -26,7 +33,13 @@ from store.worker import Worker
 
 AT_ONCE: Final = 32  # missing vectors that a search makes before it answers
 VECTORS_KEPT: Final = 32  # of the questions asked last
+QUICK_SECONDS: Final = 0.05  # a vector made in this time may be waited for on a reader's thread …
+LATE_SECONDS: Final = 0.5  # … but not longer than this
 JOIN_SECONDS: Final = 1.0  # a batch of vectors takes a quarter of that
+
+
+class _Late(Exception):  # noqa: N818  (nobody's error: the search is begun again)
+    """The question's vector takes too long to wait for it inside a transaction."""
 
 
 class HybridRanking:
@@ -46,7 +59,8 @@ class HybridRanking:
         self._is_awake = eager  # whether vectors are made as items come
         self._asking = Worker("store-ask")
         self._making = Worker("store-embed")
-        self._vectors: dict[str, Any] = {}
+        self._vectors: dict[str, Future[Any]] = {}
+        self._is_quick = False  # whether the last vector was made quickly
         self._tended: dict[str, _Tended] = {}
         self._failed: str | None = None
         background.start_soon(self._hold_threads)
@@ -72,6 +86,21 @@ class HybridRanking:
     async def search(self, bank: OpenBank, query: Query) -> Found:
         degraded: set[str] = set()
         meaning = None if query.mode == "keyword" else await self._meaning(bank, query, degraded)
+        try:
+            found = await self._answer(bank, query, meaning, degraded)
+        except _Late:
+            await asyncio.wait([asyncio.wrap_future(self._ask(query.text))])
+            return await self.search(bank, query)
+        except EmbedderFailed:
+            self._note_failed(degraded)
+            found = await self._answer(bank, query, None, degraded)
+        if meaning is not None and (meaning.cache.needs_graph or "vectors-pending" in degraded):
+            self._wake(bank)
+        return found
+
+    async def _answer(
+        self, bank: OpenBank, query: Query, meaning: Meaning | None, degraded: set[str]
+    ) -> Found:
         mode: Mode = query.mode if meaning is not None else "keyword"
         question = Question(
             query=query,
@@ -81,10 +110,7 @@ class HybridRanking:
             meaning=meaning,
             degraded=tuple(degraded),
         )
-        found = await bank.database.read(partial(answer, question=question))
-        if meaning is not None and (meaning.cache.needs_graph or "vectors-pending" in degraded):
-            self._wake(bank)
-        return found
+        return await bank.database.read(partial(answer, question=question))
 
     async def written(self, bank: OpenBank) -> None:
         tended = self._of(bank)
@@ -123,22 +149,35 @@ class HybridRanking:
                     worker.stop()
                     await anyio.to_thread.run_sync(worker.join, JOIN_SECONDS)
 
-    async def _vector(self, text: str) -> Any:
+    def _ask(self, text: str) -> Future[Any]:
         """The vector of a question; the last few are kept, for one question is asked in turns."""
-        vector = self._vectors.pop(text, None)
-        if vector is None:
-            vector = (await self._asking.call(partial(self._embedder.embed, [text])))[0]
-        self._vectors[text] = vector
+        asked = self._vectors.pop(text, None)
+        if asked is None or (asked.done() and asked.exception() is not None):
+            asked = Future()
+            self._asking.call(partial(self._make, text, asked))
+        self._vectors[text] = asked
         if len(self._vectors) > VECTORS_KEPT:
             del self._vectors[next(iter(self._vectors))]
-        return vector
+        return asked
+
+    def _make(self, text: str, asked: Future[Any]) -> None:
+        began = time.monotonic()
+        try:
+            vector = self._embedder.embed([text])[0]
+        except BaseException as error:  # noqa: BLE001  (raised again where it is waited for)
+            asked.set_exception(error)
+        else:
+            self._is_quick = time.monotonic() - began < QUICK_SECONDS
+            asked.set_result(vector)
 
     async def _meaning(self, bank: OpenBank, query: Query, degraded: set[str]) -> Meaning | None:
         """The query's vector and what it may be compared with; None to go by words alone."""
         self._is_awake = True
         index = self._of(bank).index
+        asked = self._ask(query.text)
         try:
-            vector = await self._vector(query.text)
+            if not self._is_quick:
+                await asyncio.wrap_future(asked)
             self._failed = None
             model = await index.adopt_model()
             if model is None:
@@ -151,12 +190,15 @@ class HybridRanking:
             elif missing:
                 degraded.add("vectors-pending")
         except EmbedderFailed:
-            self._failed = "embedder-failed"
-            degraded.add("embedder-failed")
+            self._note_failed(degraded)
             return None
         if index.cache.coverage().is_waiting:
             degraded.add("vectors-scanned")
-        return Meaning(vector, model, index.cache)
+        return Meaning(partial(_waited, asked), model, index.cache)
+
+    def _note_failed(self, degraded: set[str]) -> None:
+        self._failed = "embedder-failed"
+        degraded.add("embedder-failed")
 
     def _weights(self, query: Query) -> Weights:
         usual = MEANINGFUL if self._embedder.is_semantic else SPELLING_ONLY
@@ -179,6 +221,14 @@ class HybridRanking:
 
     def _wake(self, bank: OpenBank) -> None:
         self._of(bank).wake()
+
+
+def _waited(asked: Future[Any]) -> Any:
+    """The vector, on a thread that has nothing else to do until it is there."""
+    try:
+        return asked.result(LATE_SECONDS)
+    except TimeoutError:
+        raise _Late from None
 
 
 class _Tended:

@@ -4,18 +4,21 @@ All of it runs in one read transaction on one connection, as a plain function:
 
 1. candidates by words: posting lists of the telling terms, newest first and cut at `POSTINGS`;
    terms longer than that are skipped while a rarer one exists, else pairs of them are tried;
-2. candidates by meaning: the nearest vectors (exact, or a graph and an exact tail);
-3. their neighbours in session or document, for those that look best so far;
-4. evidence for all of them: BM25 from the stored tokens, exact cosine from the stored vectors;
+2. candidates by meaning: the nearest vectors (all compared, or a graph and its tail). The query's own
+   vector is waited for only here: the model works while words are looked up;
+3. evidence for all of them: BM25 from the stored tokens, exact cosine from the stored vectors;
+4. the same for their neighbours in session or document, for those that look best so far;
 5. `fusion.rank`, and the rows of those that won.
+
+An item's row is read once, whichever way it was found (`_describe`).
 
 Filters are part of the search: a filter that leaves few items means all of those are compared; one
 that leaves many means lists and neighbours are filtered before they are cut.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import nlargest
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -24,6 +27,7 @@ from store.errors import NotFound
 from store.fusion import Candidate, Ranked, Weights, rank
 from store.items import RowDamaged, fetch, find, is_unfiltered, item_of, where
 from store.lexical import (
+    Marker,
     Statistics,
     Term,
     best_possible,
@@ -32,10 +36,9 @@ from store.lexical import (
     inverse_frequency,
     query_terms,
     quoted,
-    snippet,
 )
 from store.model import Found, Hit, Item, Mode, Query
-from store.vectors import VectorCache, scan, stored_cosines
+from store.vectors import VectorCache, cosines_of, scan, stored_cosines
 
 POSTINGS: Final = 1_000  # rows of one term's list that are looked at
 FEW: Final = 2_000  # items a filter may leave for all of them to be compared
@@ -63,10 +66,25 @@ _IN_DOCUMENT: Final = _beside("document", "position")
 _IN_SESSION: Final = _beside("session", "id")
 
 
+# The model's number is bound between the values of the condition and the ids.
+_VECTOR_JOIN: Final = " LEFT JOIN vectors ON vectors.item = items.id AND vectors.model = ?"
+
+
+class _Worded(NamedTuple):
+    """What an item's words say about the query."""
+
+    score: float
+    is_phrase: bool
+    is_exact: bool
+
+
+_NO_WORDS: Final = _Worded(0.0, False, False)
+
+
 class Meaning(Struct, frozen=True):
     """The query as a vector, and where vectors like it are."""
 
-    vector: Any  # NDArray[np.float32]
+    vector: Callable[[], Any]  # NDArray[np.float32]; waits for it, or raises EmbedderFailed
     model: int  # which model's vectors in this bank may be compared with it
     cache: VectorCache
 
@@ -106,22 +124,24 @@ class _Search:
         self.terms: Sequence[Term] = () if question.mode == "semantic" else query_terms(self.asked)
         self.average = words / max(1, self.items)
         self.frequencies: dict[str, int] = {}
+        self.vector: Any = None  # the query's, once it was waited for
+        self.known: dict[int, Candidate] = {}  # those whose rows were read
+        self.uncompared: list[tuple[int, bytes]] = []  # their vectors, before the query's is there
         self.allowed: list[int] | None = self._few() if self.is_filtered else None
 
     def run(self) -> Found:
-        candidates = {id: Candidate(id=id) for id in self._by_words()}
-        for id, cosine in self._by_meaning().items():
-            candidates.setdefault(id, Candidate(id=id)).cosine = cosine
-        self._weigh_words(candidates.values())
-        self._shorten(candidates)
-        self._describe(candidates, list(candidates))
+        by_words = self._by_words()
+        words = self._weigh_words(by_words)
+        best = nlargest(self.shortlist, by_words, key=lambda id: (words[id].score, id))
+        self._describe(best)
+        by_meaning = self._by_meaning()
+        words |= self._weigh_words([id for id in by_meaning if id not in words])
+        candidates = self._candidates({*best, *by_meaning}, words)
         if self.question.mode == "hybrid":
-            self._weigh_meaning(candidates.values())
             self._add_neighbours(candidates)
-        statistics = self._statistics()
         ranked = rank(
             list(candidates.values()),
-            yardstick=best_possible(self.terms, statistics),
+            yardstick=best_possible(self.terms, self._statistics()),
             mode=self.question.mode,
             weights=self.question.weights,
             limit=self.question.query.limit,
@@ -137,7 +157,7 @@ class _Search:
         ).fetchall()
         return [id for (id,) in rows] if len(rows) <= FEW else None
 
-    def _by_words(self) -> Iterable[int]:
+    def _by_words(self) -> Sequence[int]:
         if not self.terms or not self.items:
             return ()
         telling = [term for term in self.terms if term.weight == 1.0]
@@ -196,16 +216,17 @@ class _Search:
         span = max(1, self.change - postings[-1])
         return min(self.items, round(len(postings) * self.change / span))
 
-    def _by_meaning(self) -> dict[int, float]:
+    def _by_meaning(self) -> Sequence[int]:
         meaning = self.question.meaning
         if meaning is None or not self.items:
-            return {}
+            return ()
+        self.vector = meaning.vector()
         meaning.cache.refresh(self.connection, meaning.model)
         if self.allowed is not None:
             return self._meaning_among(meaning, self.allowed)
         wanted = self.shortlist * (4 if self.is_filtered else 1)
         while True:
-            found = meaning.cache.nearest(meaning.vector, wanted)
+            found = meaning.cache.nearest(self.vector, wanted)
             if found is None:
                 return self._scanned(meaning)
             kept = self._sound(found, meaning)
@@ -215,116 +236,108 @@ class _Search:
                 return self._scanned(meaning)
             wanted *= 4
 
-    def _topped(self, kept: dict[int, float]) -> dict[int, float]:
+    def _topped(self, kept: Sequence[int]) -> Sequence[int]:
         """Fewer than asked for although the cache gave all it has: only a scan knows better."""
         meaning = self.question.meaning
         return self._scanned(meaning) if meaning is not None and self.is_filtered else kept
 
-    def _scanned(self, meaning: Meaning) -> dict[int, float]:
+    def _scanned(self, meaning: Meaning) -> Sequence[int]:
         condition = self.condition if self.is_filtered else ""
         values = self.values if self.is_filtered else ()
         found, is_all = scan(
-            self.connection, meaning.vector, meaning.model, self.shortlist, condition, values
+            self.connection, self.vector, meaning.model, self.shortlist, condition, values
         )
         if not is_all:
             self.degraded.add("vectors-partial")
-        return found
+        return list(found)
 
-    def _meaning_among(self, meaning: Meaning, allowed: Sequence[int]) -> dict[int, float]:
+    def _meaning_among(self, meaning: Meaning, allowed: Sequence[int]) -> Sequence[int]:
         import numpy as np
 
         ids = np.array(allowed, dtype=np.int64)
-        found = meaning.cache.among(meaning.vector, ids, self.shortlist)
+        found = meaning.cache.among(self.vector, ids, self.shortlist)
         if found is None:
-            found = stored_cosines(self.connection, meaning.vector, meaning.model, allowed)
-        return dict(sorted(found.items(), key=lambda entry: -entry[1])[: self.shortlist])
+            found = stored_cosines(self.connection, self.vector, meaning.model, allowed)
+        return nlargest(self.shortlist, found, key=found.__getitem__)
 
-    def _sound(self, found: dict[int, float], meaning: Meaning) -> dict[int, float]:
+    def _sound(self, found: dict[int, float], meaning: Meaning) -> list[int]:
         """Those that are there and may answer; the cache hears of those that are gone."""
-        ids = list(found)
-        there: dict[int, bool] = {}
-        for start in range(0, len(ids), 500):
-            some = ids[start : start + 500]
-            there |= dict(
-                self.connection.execute(
-                    f"SELECT vectors.item, {self.condition} FROM vectors"
-                    " JOIN items ON items.id = vectors.item"
-                    f" WHERE vectors.item IN ({','.join('?' * len(some))}) AND vectors.model = ?",
-                    (*self.values, *some, meaning.model),
-                ).fetchall()
-            )
-        gone = [id for id in ids if id not in there]
-        if gone:
-            meaning.cache.discard(gone, self.change)
-        return {id: cosine for id, cosine in found.items() if there.get(id)}
+        self._describe(found)
+        self._compare()
+        near = [c for c in map(self.known.get, found) if c is not None and c.cosine is not None]
+        if len(near) < len(found):
+            meaning.cache.discard(found.keys() - {c.id for c in near}, self.change)
+        return [c.id for c in near if c.may_answer]
 
     # --- evidence -------------------------------------------------------------------------
 
-    def _shorten(self, candidates: dict[int, Candidate]) -> None:
-        """Keep the best by words; those found by meaning stay."""
-        by_words = [(c.words, c.id) for c in candidates.values() if c.cosine is None]
-        for _, id in sorted(by_words)[: max(0, len(by_words) - self.shortlist)]:
-            del candidates[id]
+    def _candidates(self, ids: Iterable[int], words: dict[int, "_Worded"]) -> dict[int, Candidate]:
+        """What is known of each of these, with what its words say; not of those that are gone."""
+        self._describe(ids)
+        self._compare()
+        found = {id: self.known[id] for id in ids if id in self.known}
+        for id, candidate in found.items():
+            worded = words.get(id)
+            if worded is not None:
+                candidate.words, candidate.is_phrase, candidate.is_exact = worded
+        return found
 
-    def _describe(self, known: dict[int, Candidate], ids: Iterable[int]) -> None:
-        """Fill in what the items' rows say; drop those that cannot be found any more."""
-        wanted = list(ids)
-        seen: set[int] = set()
+    def _describe(self, ids: Iterable[int]) -> None:
+        """Read the rows of those not read yet; what is forgotten or gone stays unknown."""
+        model = None if self.question.meaning is None else self.question.meaning.model
+        wanted = [id for id in ids if id not in self.known]
         for start in range(0, len(wanted), 500):
             some = wanted[start : start + 500]
             rows = self.connection.execute(
                 f"SELECT items.id, {self.condition}, items.session, items.document,"
-                " items.occurred_at, substr(rtrim(items.text), -1) = '?', items.forgotten_at"
-                f" FROM items WHERE items.id IN ({','.join('?' * len(some))})",
-                (*self.values, *some),
+                " items.occurred_at, substr(rtrim(items.text), -1) = '?',"
+                f" {'NULL' if model is None else 'vectors.bytes'} FROM items"
+                f"{'' if model is None else _VECTOR_JOIN}"
+                f" WHERE items.id IN ({','.join('?' * len(some))}) AND items.forgotten_at IS NULL",
+                (*self.values, *(() if model is None else (model,)), *some),
             )
-            for id, may_answer, session, document, occurred_at, asks, forgotten_at in rows:
-                if forgotten_at is not None:
-                    continue
-                seen.add(id)
-                candidate = known[id]
-                candidate.may_answer = bool(may_answer)
-                candidate.group = ("document", document) if document is not None else session
-                candidate.is_asking = bool(asks)
-                candidate.age_days = (self.question.now - occurred_at) / MILLISECONDS_A_DAY
-        for id in wanted:
-            if id not in seen:
-                del known[id]
+            for id, may_answer, session, document, occurred_at, asks, content in rows:
+                self.known[id] = Candidate(
+                    id=id,
+                    may_answer=bool(may_answer),
+                    group=session if document is None else ("document", document),
+                    is_asking=bool(asks),
+                    age_days=(self.question.now - occurred_at) / MILLISECONDS_A_DAY,
+                )
+                if content is not None:
+                    self.uncompared.append((id, content))
 
-    def _weigh_words(self, candidates: Iterable[Candidate]) -> None:
+    def _compare(self) -> None:
+        """How near in meaning those are that were read since the last time."""
+        for id, cosine in cosines_of(self.uncompared, self.vector).items():
+            self.known[id].cosine = cosine
+        self.uncompared = []
+
+    def _weigh_words(self, wanted: Sequence[int]) -> dict[int, "_Worded"]:
+        """What the words of each of these say about the query."""
         if not self.terms:
-            return
-        by_id = {candidate.id: candidate for candidate in candidates}
-        ids = list(by_id)
+            return {}
         rows: list[tuple[int, str]] = []
-        for start in range(0, len(ids), 500):
-            some = ids[start : start + 500]
+        for start in range(0, len(wanted), 500):
+            some = wanted[start : start + 500]
+            # FTS5's own table of texts: asking through `words` takes twice as long.
             rows += self.connection.execute(
-                f"SELECT rowid, tokens FROM words WHERE rowid IN ({','.join('?' * len(some))})",
-                some,
+                f"SELECT id, c0 FROM words_content WHERE id IN ({','.join('?' * len(some))})", some
             ).fetchall()
         scores = bm25(self.terms, (tokens for _, tokens in rows), self._statistics())
         phrase = index_text(self.asked)
         length = phrase.count(" ") + 1
+        found = dict.fromkeys(wanted, _NO_WORDS)
         for (id, tokens), score in zip(rows, scores, strict=True):
-            candidate = by_id[id]
-            candidate.words = score
-            if length > 1 and f" {phrase} " in f" {tokens} ":
-                candidate.is_phrase = length > 2 or length * 3 >= tokens.count(" ") + 1
-                candidate.is_exact = length * 5 >= (tokens.count(" ") + 1) * 4
-            elif phrase == tokens:
-                candidate.is_exact = candidate.is_phrase = bool(phrase)
-
-    def _weigh_meaning(self, candidates: Iterable[Candidate]) -> None:
-        meaning = self.question.meaning
-        if meaning is None:
-            return
-        by_id = {candidate.id: candidate for candidate in candidates}
-        cosines = meaning.cache.cosines(meaning.vector, by_id)
-        rest = [id for id in by_id if id not in cosines]
-        cosines |= stored_cosines(self.connection, meaning.vector, meaning.model, rest)
-        for id, candidate in by_id.items():
-            candidate.cosine = cosines.get(id)
+            is_phrase = is_exact = False
+            if phrase in tokens:
+                if length > 1 and f" {phrase} " in f" {tokens} ":
+                    is_phrase = length > 2 or length * 3 >= tokens.count(" ") + 1
+                    is_exact = length * 5 >= (tokens.count(" ") + 1) * 4
+                elif phrase == tokens:
+                    is_exact = is_phrase = bool(phrase)
+            found[id] = _Worded(score, is_phrase, is_exact)
+        return found
 
     def _statistics(self) -> Statistics:
         return Statistics(
@@ -341,13 +354,9 @@ class _Search:
             key=lambda c: -(c.words / most + max(0.0, c.cosine or 0.0)),
         )[:NEIGHBOURED]
         links = self._windows(best)
-        new = {id for window in links for id in window if id not in candidates}
+        new = list({id for window in links for id in window if id not in candidates})
         if new:
-            added = {id: Candidate(id=id) for id in new}
-            self._describe(added, new)
-            self._weigh_words(added.values())
-            self._weigh_meaning(added.values())
-            candidates |= added
+            candidates.update(self._candidates(new, self._weigh_words(new)))
         for window in links:
             for at, id in enumerate(window):
                 candidate = candidates.get(id)
@@ -379,9 +388,11 @@ class _Search:
     def _found(self, ranked: Sequence[Ranked]) -> Found:
         query = self.question.query
         hits: list[Hit] = []
+        marker = Marker(self.terms or query_terms(self.asked))
         named = self._named()
         if named is not None:
-            hits.append(self._hit(named, Ranked(id=named.rowid, value=1.0, score=1.0, parts={})))
+            sure = Ranked(id=named.rowid, value=1.0, score=1.0, parts={})
+            hits.append(self._hit(named, sure, marker))
         above = [
             entry
             for entry in ranked
@@ -389,7 +400,7 @@ class _Search:
         ]
         chosen = above[: query.limit - len(hits)]
         items = self._items([entry.id for entry in chosen])
-        hits += [self._hit(items[entry.id], entry) for entry in chosen if entry.id in items]
+        hits += [self._hit(items[entry.id], entry, marker) for entry in chosen if entry.id in items]
         return Found(
             hits=tuple(hits),
             below=sum(entry.score < query.min_score for entry in ranked),
@@ -420,8 +431,8 @@ class _Search:
                 self.degraded.add("items-damaged")
         return found
 
-    def _hit(self, item: Item, entry: Ranked) -> Hit:
-        shown = snippet(item.text, self.asked)
+    def _hit(self, item: Item, entry: Ranked, marker: Marker) -> Hit:
+        shown = marker.snippet(item.text)
         return Hit(
             item=item,
             score=entry.score,

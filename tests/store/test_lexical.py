@@ -12,6 +12,7 @@ from store.lexical import (
     MAX_QUERY_TERMS,
     MAX_TOKEN,
     STOP_WEIGHT,
+    Marker,
     Statistics,
     best_possible,
     bm25,
@@ -20,7 +21,6 @@ from store.lexical import (
     match_expression,
     query_terms,
     quoted,
-    snippet,
 )
 from store.stemming import stem
 
@@ -148,7 +148,7 @@ def test_cutting_takes_time_in_proportion_to_length(unit: str) -> None:
         text = unit * count
         started = time.process_time()
         index_text(text)
-        snippet(text, unit)
+        Marker(query_terms(unit)).snippet(text)
         return time.process_time() - started
 
     short = min(seconds(20_000 // len(unit)) for _ in range(3))
@@ -208,32 +208,32 @@ def test_scores_are_never_negative_and_zero_without_a_common_word(
 
 
 def test_a_short_text_is_its_own_snippet_with_the_matches_marked() -> None:
-    found = snippet("We went camping by the lake", "camps lakes")
+    found = Marker(query_terms("camps lakes")).snippet("We went camping by the lake")
     assert found.text == "We went camping by the lake"
     assert [found.text[a:b] for a, b in found.matches] == ["camping", "lake"]
 
 
 def test_a_long_text_is_cut_where_most_of_the_query_is() -> None:
     text = "nothing here " * 60 + "the camp fire by the lake" + " nothing there" * 60
-    found = snippet(text, "camp fire lake", width=80)
+    found = Marker(query_terms("camp fire lake")).snippet(text, width=80)
     assert len(found.text) <= 80
     assert [found.text[a:b] for a, b in found.matches][:2] == ["camp", "fire"]
     assert not found.text.startswith("othing")
 
 
 def test_without_a_match_the_snippet_is_the_beginning() -> None:
-    found = snippet("one two " * 100, "zebra", width=40)
+    found = Marker(query_terms("zebra")).snippet("one two " * 100, width=40)
     assert found.text.startswith("one two")
     assert found.matches == ()
 
 
 @given(st.sampled_from(["buys", "ponies", "skies", "C++", "getUserName", "Élan", "v1.2", "dyed"]))
 def test_a_word_is_marked_by_itself_however_its_stem_looks(word: str) -> None:
-    assert snippet(f"so {word} here", word).matches
+    assert Marker(query_terms(word)).snippet(f"so {word} here").matches
 
 
 def test_dense_scripts_match_by_pairs() -> None:
-    found = snippet("私は東京タワーへ行った", "東京")
+    found = Marker(query_terms("東京")).snippet("私は東京タワーへ行った")
     assert [found.text[a:b] for a, b in found.matches] == ["東京"]
 
 
@@ -241,7 +241,7 @@ def test_dense_scripts_match_by_pairs() -> None:
 def test_a_snippet_is_a_window_of_the_text_and_matches_lie_inside(
     text: str, query: str, width: int
 ) -> None:
-    found = snippet(text, query, width=width)
+    found = Marker(query_terms(query)).snippet(text, width=width)
     assert found.text in text
     assert len(found.text) <= max(width, 0) or found.text == text
     assert all(0 <= a < b <= len(found.text) for a, b in found.matches)
