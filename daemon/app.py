@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio
@@ -22,7 +23,7 @@ from anyio.abc import TaskGroup
 
 from daemon import logs
 from daemon.completions import MemoryCompletions
-from daemon.config import Settings
+from daemon.config import Embedding, Settings
 from daemon.descriptors import Descriptors
 from daemon.dialects import build, chosen
 from daemon.exits import CANNOT_CREATE, CONFIG, OK, Exit
@@ -40,8 +41,9 @@ from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
 from store.catalogue import wall_clock
 from store.embedded import open_engine
+from store.embedding import Embedder, EmbeddingSettings, EndpointSettings, choose_embedder
 from store.engine import Engine
-from store.errors import InvalidInput, StoreError
+from store.errors import EmbedderFailed, InvalidInput, StoreError
 from store.ranking import HybridRanking
 from store.validate import bank_name
 
@@ -97,10 +99,14 @@ class Opened(NamedTuple):
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncGenerator[Opened]:
     """The engine and the sessions in its catalogue; closed in order, whatever ends the block."""
+    embedder = _embedder(settings.embedding)
     async with AsyncExitStack() as stack:
         try:
             engine = await stack.enter_async_context(
-                open_engine(settings.directories.data, ranking=HybridRanking)
+                open_engine(
+                    settings.directories.data,
+                    ranking=lambda group: HybridRanking(group, embedder),
+                )
             )
         except (StoreError, ExceptionGroup) as failure:
             raise Exit(CANNOT_CREATE, f"the store cannot be opened: {_first(failure)}") from None
@@ -114,6 +120,22 @@ async def opened(settings: Settings) -> AsyncGenerator[Opened]:
         finally:
             with anyio.CancelScope(shield=True):
                 await sessions.flush()
+
+
+def _embedder(chosen: Embedding) -> Embedder:
+    """The embedder that is configured, not loaded yet."""
+    endpoint = None
+    if chosen.url:
+        endpoint = EndpointSettings(
+            url=chosen.url, model=chosen.model, dims=chosen.dims, key=chosen.key or None
+        )
+    file = Path(chosen.file).expanduser().absolute() if chosen.file else None
+    try:
+        return choose_embedder(
+            EmbeddingSettings(endpoint=endpoint, model_path=file, hashed=chosen.hashed)
+        )
+    except EmbedderFailed as failure:
+        raise Exit(CONFIG, f"embedding: {failure}") from None
 
 
 def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:

@@ -244,6 +244,49 @@ SETTINGS: Final = (
         "how many documents harness `search` answers when no limit is given",
     ),
     Setting(
+        "embedding.url",
+        ("RECALLD_EMBEDDING_URL",),
+        "",
+        _text,
+        "an OpenAI-style embeddings resource to use instead of the installed model;"
+        " all that is stored and asked is sent there",
+    ),
+    Setting(
+        "embedding.model",
+        ("RECALLD_EMBEDDING_MODEL",),
+        "",
+        _text,
+        "the model to ask that endpoint for; required with `embedding.url`",
+    ),
+    Setting(
+        "embedding.dims",
+        ("RECALLD_EMBEDDING_DIMS",),
+        0,
+        _integer(0, 16_384),
+        "how many numbers its vectors have; required with `embedding.url`",
+    ),
+    Setting(
+        "embedding.key",
+        ("RECALLD_EMBEDDING_KEY",),
+        "",
+        _text,
+        "the bearer key for that endpoint; none by default",
+    ),
+    Setting(
+        "embedding.file",
+        ("RECALLD_EMBEDDING_FILE",),
+        "",
+        _text,
+        "a model file of your own, laid out as the installed one",
+    ),
+    Setting(
+        "embedding.hashed",
+        ("RECALLD_EMBEDDING_HASHED",),
+        False,
+        _flag,
+        "no model at all: vectors know spelling, not meaning, and take next to no memory",
+    ),
+    Setting(
         "server.api_key",
         ("RECALLD_API_KEY",),
         "",
@@ -267,6 +310,17 @@ class Directories(NamedTuple):
     data: Path
     state: Path
     runtime: Path
+
+
+class Embedding(NamedTuple):
+    """Which embedder to use: the installed one when nothing is said."""
+
+    url: str = ""
+    model: str = ""
+    dims: int = 0
+    key: str = ""
+    file: str = ""
+    hashed: bool = False
 
 
 class Settings:
@@ -296,6 +350,7 @@ class Settings:
         self.call_seconds: float = values["limits.call_seconds"]
         self.dialects: str = values["server.dialects"]
         self.final_limit: int = values["retrieval.final_limit"]
+        self.embedding = _embedding(values)
         self.bank: str = values["server.bank"]
         self.api_key: str = values["server.api_key"]
         self.fixtures: bool = values["server.fixtures"]
@@ -330,6 +385,21 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
             flag = "--" + setting.key.rpartition(".")[2].replace("_", "-")
             values[setting.key] = setting.read(flag, flags[setting.key])
     return Settings(directories, values)
+
+
+def _embedding(values: Mapping[str, Any]) -> Embedding:
+    """The embedder's settings, if they say one thing and all of it."""
+    chosen = Embedding(*(values[f"embedding.{name}"] for name in Embedding._fields))
+    ways = [name for name in ("url", "file", "hashed") if getattr(chosen, name)]
+    if len(ways) > 1:
+        raise Exit(CONFIG, f"embedding.{ways[0]} and embedding.{ways[1]}: choose one of them")
+    for name in ("model", "dims"):
+        if chosen.url and not getattr(chosen, name):
+            raise Exit(CONFIG, f"embedding.{name}: required with embedding.url")
+    for name in ("model", "dims", "key"):
+        if not chosen.url and getattr(chosen, name):
+            raise Exit(CONFIG, f"embedding.{name}: of no use without embedding.url")
+    return chosen
 
 
 def find_directories(environment: Mapping[str, str]) -> Directories:

@@ -15,7 +15,9 @@ def main() -> None:
         sys.exit(f"usage: scripts/bench.py {'|'.join(names)} [--help] …")
     subprocess.run([ROOT / "scripts" / "install"], check=True)
     python = ROOT / ".venv" / "bin" / "python"
-    os.chdir(ROOT)
+    # Not chdir: the paths on the command line are the caller's.
+    path = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{path}" if path else str(ROOT)
     os.execv(python, [str(python), "-m", f"scripts.benches.{sys.argv[1]}", *sys.argv[2:]])
 
 

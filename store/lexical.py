@@ -175,7 +175,7 @@ class Marker:
         self._beginnings = re.compile("|".join(map(re.escape, sorted(begins))), re.IGNORECASE)
 
     def snippet(self, text: str, *, width: int = 240) -> Snippet:
-        """The window of at most `width` characters with the most telling matches; text if it fits."""
+        """The window of at most `width` signs with the most telling matches; text if it fits."""
         hits = self._occurrences(text) if self._weights else []
         if len(text) <= width:
             return Snippet(text=text, matches=tuple((start, end) for start, end, _ in hits))

@@ -5,9 +5,9 @@ meaning; a process that only stores and looks up words stays small. From then on
 as items come. A search makes the last few missing vectors itself before it answers, so what was put
 is found by its meaning at once; when many are missing it answers with what there is and says so.
 
-The model works on a question while its words are looked up on another thread, which then waits for the
-vector inside its read transaction. Only if vectors have been coming quickly: a model that is still
-loading, or an endpoint across a network, is awaited before the transaction begins.
+The model works on a question while its words are looked up on another thread, which then waits for
+the vector inside its read transaction. Only if vectors have been coming quickly: a model that is
+still loading, or an endpoint across a network, is awaited before the transaction begins.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ LATE_SECONDS: Final = 0.5  # … but not longer than this
 JOIN_SECONDS: Final = 1.0  # a batch of vectors takes a quarter of that
 
 
-class _Late(Exception):  # noqa: N818  (nobody's error: the search is begun again)
+class _Late(Exception):
     """The question's vector takes too long to wait for it inside a transaction."""
 
 
@@ -153,7 +153,8 @@ class HybridRanking:
         """The vector of a question; the last few are kept, for one question is asked in turns."""
         asked = self._vectors.pop(text, None)
         if asked is None or (asked.done() and asked.exception() is not None):
-            asked = Future()
+            asked = Future[Any]()
+            asked.set_running_or_notify_cancel()  # one caller's cancellation is not the others'
             self._asking.call(partial(self._make, text, asked))
         self._vectors[text] = asked
         if len(self._vectors) > VECTORS_KEPT:

@@ -4,8 +4,8 @@ All of it runs in one read transaction on one connection, as a plain function:
 
 1. candidates by words: posting lists of the telling terms, newest first and cut at `POSTINGS`;
    terms longer than that are skipped while a rarer one exists, else pairs of them are tried;
-2. candidates by meaning: the nearest vectors (all compared, or a graph and its tail). The query's own
-   vector is waited for only here: the model works while words are looked up;
+2. candidates by meaning: the nearest vectors (all compared, or a graph and its tail). The query's
+   own vector is waited for only here: the model works while words are looked up;
 3. evidence for all of them: BM25 from the stored tokens, exact cosine from the stored vectors;
 4. the same for their neighbours in session or document, for those that look best so far;
 5. `fusion.rank`, and the rows of those that won.

@@ -2,8 +2,8 @@
 
 The bank's `vectors` table is the truth; what is here is a cache of it, made on first use:
 
-- the **matrix**: vectors as rows of int8 with a scale each, all of them compared. Up to `EXACT_LIMIT`
-  it is everything (65,536 rows are 24 MB and take 1.5 ms);
+- the **matrix**: vectors as rows of int8 with a scale each, all of them compared. Up to
+  `EXACT_LIMIT` it is everything (65,536 rows are 24 MB and take 1.5 ms);
 - the **graph**: a usearch index over all vectors up to a change number (`covered`). The matrix
   then is the tail: what is newer, so that a write is found at once.
 

@@ -46,6 +46,22 @@ def test_a_bad_value_is_named_with_its_rule(variable: str, value: str, words: st
 
 
 @pytest.mark.parametrize(
+    ("embedding", "words"),
+    [
+        ({"URL": "http://127.0.0.1/v1"}, "embedding.model: required"),
+        ({"URL": "http://127.0.0.1/v1", "MODEL": "m"}, "embedding.dims: required"),
+        ({"MODEL": "m"}, "embedding.model: of no use without embedding.url"),
+        ({"KEY": "k"}, "embedding.key: of no use"),
+        ({"FILE": "/m.onnx", "HASHED": "1"}, "embedding.file and embedding.hashed: choose one"),
+    ],
+)
+def test_half_an_embedder_is_refused(embedding: dict[str, str], words: str) -> None:
+    with pytest.raises(Exit) as raised:
+        load({}, {f"RECALLD_EMBEDDING_{name}": value for name, value in embedding.items()})
+    assert raised.value.code == CONFIG and words in raised.value.message
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("[limit]\nrequests_per_minute = 1\n", "did you mean limits.requests_per_minute"),

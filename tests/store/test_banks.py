@@ -217,17 +217,17 @@ async def test_a_banks_answers_do_not_depend_on_another_bank(
     tmp_path: Path, clock: Clock, ranking: Callable[..., PlainRanking] | None
 ) -> None:
     answers = []
-    for neighbours in (0, 2_000):
+    for neighbours in (0, 10_000):
         options = {} if ranking is None else {"ranking": ranking}
         directory = tmp_path / f"data{neighbours}"
         async with open_engine(directory, now=clock, **options) as engine:  # type: ignore[arg-type]
             await engine.create_bank("a")
-            for start in range(0, neighbours, 500):
+            for start in range(0, neighbours, 1_000):
                 await engine.put_many(
                     "b",
                     [
                         NewMemory(text=f"note {n} about the red boat, nearly the same {n}")
-                        for n in range(start, start + 500)
+                        for n in range(start, start + 1_000)
                     ],
                 )
             answers.append(await _script(engine))

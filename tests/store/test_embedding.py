@@ -4,10 +4,6 @@ import hashlib
 import json
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +22,7 @@ from store.errors import EmbedderFailed
 from store.minilm import protobuf
 from store.minilm.model import SHA256, MiniLM, installed_weights, load_file
 from store.minilm.wordpiece import MAX_PIECES, WordPieces, load_vocabulary
+from tests.support.endpoint import endpoint
 
 PAIRS = [
     ("The cat sat on the mat", "A kitten rested on the rug"),
@@ -195,51 +192,6 @@ def test_hashed_features_are_unit_vectors_of_any_text(texts: list[str]) -> None:
 
 
 # --- endpoint -------------------------------------------------------------------------------------
-
-
-class _Endpoint(BaseHTTPRequestHandler):
-    answer: Any = None
-    status = 200
-    seen: list[dict[str, Any]]
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.seen.append({"body": body, "key": self.headers.get("Authorization")})
-        content = self.answer(body["input"]) if callable(self.answer) else self.answer
-        payload = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(self.status)
-        self.send_header("Content-Length", str(len(payload)))
-        self.end_headers()
-        self.wfile.write(payload)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        return
-
-
-@contextmanager
-def endpoint(answer: Any, *, status: int = 200) -> Iterator[tuple[EndpointSettings, list[Any]]]:
-    handler = type(
-        "Handler",
-        (_Endpoint,),
-        {
-            "answer": staticmethod(answer) if callable(answer) else answer,
-            "status": status,
-            "seen": [],
-        },
-    )
-    server = HTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        url = f"http://127.0.0.1:{server.server_port}/v1/embeddings"
-        settings = EndpointSettings(
-            url=url, model="m", dims=2, key="secret", timeout_seconds=5, batch=2
-        )
-        yield settings, handler.seen  # type: ignore[attr-defined]
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def test_an_endpoint_is_asked_in_batches_and_its_answer_put_in_order() -> None:

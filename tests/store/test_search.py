@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store import search
+from store import ranking, search
 from store.embedded import EmbeddedEngine, open_engine
 from store.model import MODES, Filters, NewDocument, NewMemory, Query
 from store.ranking import HybridRanking
@@ -27,10 +29,10 @@ def embedder() -> FakeEmbedder:
 async def engine(
     tmp_path: Path, clock: Clock, embedder: FakeEmbedder
 ) -> AsyncIterator[EmbeddedEngine]:
-    def ranking(background: object) -> HybridRanking:
+    def ranks(background: object) -> HybridRanking:
         return HybridRanking(background, embedder, now=clock)  # type: ignore[arg-type]
 
-    async with open_engine(tmp_path / "data", ranking=ranking, now=clock) as engine:
+    async with open_engine(tmp_path / "data", ranking=ranks, now=clock) as engine:
         yield engine
 
 
@@ -201,6 +203,61 @@ async def test_a_failing_model_costs_meaning_and_says_so_until_it_is_back(
     found = await engine.search(Query(bank=BANK, text="feline"))
     assert found.mode == "hybrid" and found.degraded == ()
     assert "embedder-failed" not in engine.health().degraded
+
+
+async def test_a_model_that_fails_after_working_costs_meaning_for_that_question_alone(
+    engine: EmbeddedEngine, embedder: FakeEmbedder
+) -> None:
+    await put(engine, "The kitten is asleep")
+    assert (await engine.search(Query(bank=BANK, text="feline"))).mode == "hybrid"
+    embedder.is_failing = True
+    found = await engine.search(Query(bank=BANK, text="kitten"))
+    assert [hit.item.text for hit in found.hits] == ["The kitten is asleep"]
+    assert found.mode == "keyword" and found.degraded == ("embedder-failed",)
+    embedder.is_failing = False
+    assert (await engine.search(Query(bank=BANK, text="kitten"))).mode == "hybrid"
+
+
+async def test_a_model_that_became_slow_is_awaited_outside_the_transaction(
+    engine: EmbeddedEngine, embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranking, "LATE_SECONDS", 0.01)
+    await put(engine, "The kitten is asleep")
+    await ask(engine, "puppy")
+    embedder.gate.clear()
+    found: list[list[str]] = []
+
+    async def asking() -> None:
+        found.append(await ask(engine, "feline", mode="semantic"))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(asking)
+        assert await anyio.to_thread.run_sync(embedder.waiting.wait, 10)
+        await anyio.sleep(0.05)  # longer than a reader waits
+        assert not found
+        assert await ask(engine, "kitten", mode="keyword"), "readers are free meanwhile"
+        embedder.gate.set()
+    assert found == [["The kitten is asleep"]]
+
+
+async def test_a_cancelled_question_is_not_cancelled_for_those_who_ask_the_same(
+    engine: EmbeddedEngine, embedder: FakeEmbedder
+) -> None:
+    await put(engine, "The kitten is asleep")
+    embedder.gate.clear()
+    found: list[list[str]] = []
+
+    async def asking() -> None:
+        found.append(await ask(engine, "feline", mode="semantic"))
+
+    async with anyio.create_task_group() as group:
+        with anyio.move_on_after(0.05):
+            await asking()
+        assert not found
+        group.start_soon(asking)
+        await anyio.wait_all_tasks_blocked()
+        embedder.gate.set()
+    assert found == [["The kitten is asleep"]]
 
 
 async def test_an_empty_bank_and_an_empty_query_have_no_answers(engine: EmbeddedEngine) -> None:

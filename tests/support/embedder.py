@@ -6,6 +6,7 @@ the sum. So "kitten" finds "cat" by meaning and not by its letters.
 
 import hashlib
 import re
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -27,17 +28,24 @@ DIMS = 64
 
 
 class FakeEmbedder:
-    """Meaning by concepts; counts what it is asked and can be told to fail."""
+    """Meaning by concepts; counts what it is asked, can be told to fail and made to wait."""
 
     def __init__(self, *, revision: str = "1", is_semantic: bool = True) -> None:
         self.identity = Identity(name="fake", revision=revision, dims=DIMS)
         self.is_semantic = is_semantic
         self.texts: list[str] = []
         self.is_failing = False
+        self.gate = threading.Event()
+        self.gate.set()
+        self.waiting = threading.Event()  # somebody stands before the gate
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         import numpy as np
 
+        if not self.gate.is_set():
+            self.waiting.set()
+        if not self.gate.wait(10):
+            raise EmbedderFailed("the gate was never opened")
         if self.is_failing:
             raise EmbedderFailed("told to fail")
         self.texts += texts
