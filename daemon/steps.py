@@ -26,18 +26,19 @@ MANY: Final = 50
 async def counted(context: Context, things: str, work: Callable[[Progress], Awaitable[T]]) -> T:
     """The result of `work`; meanwhile the client hears `12 of 500 things`."""
     steps = _Steps(context, things)
+    kept: list[T] = []
     failure: StoreError | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(steps.tell)
         try:
-            result = await work(steps.count)
-        except StoreError as error:  # as itself, not in the group's wrapping
+            kept.append(await work(steps.count))
+        except StoreError as error:  # raised below, as itself and not in the group's wrapping
             failure = error
         group.cancel_scope.cancel()
     if failure is not None:
         raise failure
     await steps.finish()
-    return result
+    return kept[0]
 
 
 class _Steps:
