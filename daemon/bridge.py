@@ -2,8 +2,9 @@
 
 It carries lines between the client's pipes and the daemon's socket, byte for byte. It is cheap on
 purpose: standard library only, no event loop, no engine. What it adds is patience: when the daemon
-dies it starts another, makes the client's handshake again without a word, sends what had not left
-yet, and answers what had with a clear error (see `daemon.pending`). A request is never sent twice.
+dies it starts another, makes the client's handshake again without a word, hands on what a legacy
+client follows and its log level, sends what had not left yet, and answers what had with a clear
+error (see `daemon.pending`). A request is never sent twice.
 
 Flow control: each direction holds at most `BUFFER` bytes; past that the sender is not read.
 """
@@ -265,6 +266,7 @@ class Bridge:
             self._quick_deaths = 0
         try:
             self._attach()
+            self._to_client += self._pending.stale()
         except Exit as exit:
             self._to_daemon.clear()
             self._daemon_bytes = self._head_sent = 0
@@ -320,6 +322,8 @@ class Bridge:
                 "dialects": settings.dialects,
                 "bank": settings.bank,
                 "fixtures": settings.fixtures,
+                "logLevel": self._pending.level,
+                "uris": list(self._pending.uris),
             },
         )
         if "error" in hello:

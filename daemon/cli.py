@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from daemon.config import Settings, load
-from daemon.exits import UNAVAILABLE, USAGE, Exit
+from daemon.exits import INTERNAL, UNAVAILABLE, USAGE, Exit, leaves
 
 if TYPE_CHECKING:
     import argparse
@@ -56,9 +56,30 @@ def _parse(given: list[str]) -> SimpleNamespace:
         probe = commands.add_parser(name, help=about)
         probe.add_argument("--socket", metavar="PATH", help="the daemon's socket")
         probe.add_argument("--json", action="store_true", help="print JSON")
+    _token_commands(commands.add_parser("token", help="make, list and revoke tokens for HTTP"))
     stop = commands.add_parser("stop", help="ask the daemon to leave, and wait until it has")
     stop.add_argument("--socket", metavar="PATH", help="the daemon's socket")
     return parser.parse_args(given, SimpleNamespace())
+
+
+def _token_commands(parser: "argparse.ArgumentParser") -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    add = verbs.add_parser("add", help="make a token; it is printed once")
+    add.add_argument("name", metavar="NAME", help="what logs call it")
+    add.add_argument(
+        "--bank",
+        metavar="B",
+        action="append",
+        dest="banks",
+        default=[],
+        help="a bank it opens; may be given again; all by default",
+    )
+    add.add_argument("--read-only", action="store_true", help="it may read, not write")
+    listing = verbs.add_parser("list", help="names and rights, never the tokens")
+    revoke = verbs.add_parser("revoke", help="take a token back")
+    revoke.add_argument("name", metavar="NAME")
+    for verb in (add, listing, revoke):
+        verb.add_argument("--file", metavar="PATH", dest="token_file", help="the token file")
 
 
 def _server_flags(parser: "argparse.ArgumentParser") -> None:
@@ -75,21 +96,27 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     try:
         return _run(_plain_health(given) or _parse(given))
-    except Exit as exit:
-        sys.stderr.write(f"recalld: {exit.message}\n")
-        return exit.code
     except KeyboardInterrupt:
         return 130
+    except Exception as failure:
+        exit = next((leaf for leaf in leaves(failure) if isinstance(leaf, Exit)), None)
+        if exit is None:
+            from daemon import crash
+
+            command = given[0] if given and given[0].isalpha() else ""
+            exit = Exit(INTERNAL, crash.keep(failure, command, os.environ))
+        sys.stderr.write(f"recalld: {exit.message}\n")
+        return exit.code
 
 
 def _run(chosen: SimpleNamespace) -> int:
     command = chosen.command
     if command is None:
-        raise Exit(USAGE, "a command is needed: serve, stdio, health, status or stop")
+        raise Exit(USAGE, "a command is needed: serve, stdio, health, status, token or stop")
     given: dict[str, Any] = vars(chosen)
     flags = {
         f"server.{name}": given[name]
-        for name in ("socket", "fixtures", "dialects", "bank", "bind")
+        for name in ("socket", "fixtures", "dialects", "bank", "bind", "token_file")
         if given.get(name) is not None
     }
     if command == "stdio":
@@ -111,8 +138,21 @@ def _run(chosen: SimpleNamespace) -> int:
 
         if command == "stop":
             return probe.stop(settings)
-        return getattr(probe, command)(settings, as_json=chosen.json)  # type: ignore[no-any-return]
+        ask = probe.health if command == "health" else probe.status
+        return ask(settings, as_json=chosen.json)
+    if command == "token":
+        return _token(chosen, settings)
     return _serve(command, chosen, settings)
+
+
+def _token(chosen: SimpleNamespace, settings: Settings) -> int:
+    from daemon import token_command
+
+    if chosen.verb == "add":
+        return token_command.add(settings, chosen.name, chosen.banks, read_only=chosen.read_only)
+    if chosen.verb == "list":
+        return token_command.show(settings)
+    return token_command.revoke(settings, chosen.name)
 
 
 def _need_descriptors() -> None:
@@ -131,6 +171,7 @@ def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
     # Before the imports below: nothing of theirs may print to what a client reads.
     descriptors = take_descriptors() if command == "stdio" else None
     # structlog imports rich, where it is installed, for a console we never show: 70 ms of start.
+    # None is Python's own word for "cannot be imported", which typeshed does not know.
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
     import anyio
 

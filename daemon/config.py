@@ -157,7 +157,14 @@ SETTINGS: Final = (
         ("RECALLD_SESSIONS_KEEP",),
         1000,
         _integer(1, 1_000_000),
-        "how many sessions are kept; the longest unseen go first",
+        "how many other sessions are kept; the longest unseen go first",
+    ),
+    Setting(
+        "limits.http_sessions",
+        ("RECALLD_HTTP_SESSIONS",),
+        200,
+        _integer(1, 100_000),
+        "legacy HTTP sessions a token (or the owner) may have; one more ends the longest unseen",
     ),
     Setting(
         "log.level",
@@ -332,6 +339,7 @@ class Settings:
         self.start_seconds: float = values["daemon.start_seconds"]
         self.session_idle_days: int = values["sessions.idle_days"]
         self.sessions_keep: int = values["sessions.keep"]
+        self.http_sessions: int = values["limits.http_sessions"]
         self.log_level: str = values["log.level"]
         self.bind: str = values["server.bind"]
         self.hosts: tuple[str, ...] = values["server.hosts"]

@@ -1,4 +1,4 @@
-"""From a call to its outcome: limiter, method, and the one broad `except` of the product.
+"""From a call to its outcome: limiter, method, and the one broad `except` around a call.
 
 A handler returns finished JSON, or an awaitable of it. Those that return at once are answered at
 once, in the order they came; only calls that wait cost a task. Nothing a handler raises gets past

@@ -1,6 +1,7 @@
 """The exit codes of `recalld`, in one place; README documents each."""
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, cast
 
 OK: Final = 0
 DEGRADED: Final = 1
@@ -20,3 +21,12 @@ class Exit(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+def leaves(failure: BaseException) -> Iterator[BaseException]:
+    """What really happened, out of the groups that tasks wrap it in."""
+    if isinstance(failure, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", failure).exceptions:
+            yield from leaves(inner)
+    else:
+        yield failure

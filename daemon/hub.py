@@ -70,6 +70,8 @@ class Hub:
         self.in_flight = 0
         #: Where HTTP is open, if it is.
         self.http: str | None = None
+        #: Why nobody gets in over HTTP, if that is so.
+        self.http_trouble = ""
         self.leaving = anyio.Event()
         self.stopping = anyio.Event()
         self.idle_since = clock()
@@ -132,7 +134,8 @@ class Hub:
         total = await self.sessions.total()
         engine = self._engine()
         trouble = self.sessions.trouble
-        degraded = [*([trouble] if trouble else []), *engine.degraded]
+        ours = [reason for reason in (trouble, self.http_trouble) if reason]
+        degraded = [*ours, *engine.degraded]
         return Health(
             status="degraded" if degraded or not engine.is_ready else "healthy",
             version=self.version,

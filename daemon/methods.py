@@ -5,11 +5,11 @@ gets here, it may be made.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import anyio.lowlevel
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct
 
 from daemon.authority import Forbidden
 from daemon.caller import Caller
@@ -46,6 +46,8 @@ STEADY: Final = CacheHint(ttl_ms=60_000)
 FLEETING: Final = CacheHint(ttl_ms=0)
 
 MAX_LISTENS: Final = 64
+#: Resources a legacy connection may follow at once.
+MAX_SUBSCRIPTIONS: Final = 1024
 #: What a tool raises when it understood; anything else is a crash.
 SAYS_NO: Final = (ToolFailure, ArgumentsRefused, Forbidden, StoreError)
 
@@ -198,7 +200,10 @@ async def _subscribe(call: Call, caller: Caller) -> bytes:
     assert caller.surface.resources is not None
     if await caller.surface.resources.read(uri, CallContext(call, caller)) is None:
         raise ProtocolError(Fault.RESOURCE_NOT_FOUND, uri[:200], uri=uri)
-    caller.follower.uris.add(uri)
+    followed = caller.follower.uris
+    if len(followed) >= MAX_SUBSCRIPTIONS and uri not in followed:
+        raise ProtocolError(Fault.OVERLOADED, f"at most {MAX_SUBSCRIPTIONS} subscriptions")
+    followed.add(uri)
     return b"{}"
 
 
@@ -279,14 +284,19 @@ async def _listen_for_changes(call: Call, caller: Caller) -> bytes:
 # --- between recalld's own processes ---------------------------------------------------------
 
 
-class AttachParams(Struct, frozen=True, kw_only=True):
-    """What a bridge says first. `session` is the one it had before the daemon was restarted."""
+class AttachParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a bridge says first. After a restart: its session, and what its client had asked for.
+
+    That is said here rather than asked for again, so that it costs the client none of its requests.
+    """
 
     version: str
     session: str | None = None
     dialects: str = ""
     bank: str = ""
     fixtures: bool = False
+    log_level: mcp.LogLevel | None = None
+    uris: Annotated[list[str], Meta(max_length=MAX_SUBSCRIPTIONS)] = []
 
 
 _attach_params: Final = msgspec.json.Decoder(AttachParams)

@@ -23,7 +23,7 @@ from daemon.authority import OWNER, Principal
 from daemon.changes import Follower
 from daemon.dispatcher import Outcome
 from daemon.failures import Overloaded, error_for
-from daemon.tools import ToolFailure
+from daemon.questions import Questions
 from protocol import jsonrpc
 from protocol.connection import Call, Cancelled, Connection, Event, Refused
 from protocol.errors import Fault, ProtocolError
@@ -40,7 +40,6 @@ log: Final = structlog.get_logger()
 
 #: Events handled before the loop gets a turn, so that one flood does not starve other peers.
 TURN: Final = 256
-ASK_SECONDS: Final = 60.0
 DEFAULT_BANK: Final = "default"
 #: A probe that only asks whether we live is nobody's first contact.
 QUIET: Final = frozenset(
@@ -92,8 +91,7 @@ class Peer:
         self._room = anyio.Event()
         self.leaving = anyio.Event()
         self._scopes: dict[int, anyio.CancelScope] = {}
-        self._asked: dict[bytes, _Asked] = {}
-        self._asks = 0
+        self._questions = Questions()
         self._resume: str | None = None
         self._session_ready: anyio.Event | None = None
         hub.join(self)
@@ -167,7 +165,7 @@ class Peer:
             case Cancelled():
                 return self._cancel(event.call)
             case Response():
-                self._answered(event)
+                self._questions.answered(event)
                 return b""
             case Notification():
                 return b""
@@ -235,20 +233,7 @@ class Peer:
 
     async def ask(self, method: str, params: bytes) -> Any:
         """A request of ours to a legacy client; bounded in time."""
-        self._asks += 1
-        key = b"%d" % self._asks
-        asked = self._asked[key] = _Asked()
-        try:
-            self.send(jsonrpc.request(key, method, params))
-            with anyio.fail_after(ASK_SECONDS):
-                await asked.done.wait()
-        except TimeoutError:
-            raise ToolFailure(f"the client did not answer {method} in {ASK_SECONDS:g} s") from None
-        finally:
-            del self._asked[key]
-        if asked.error:
-            raise ToolFailure(f"the client refused {method}")
-        return msgspec.json.decode(asked.result)
+        return await self._questions.ask(self.send, method, params)
 
     def detach(self) -> None:
         """A byte stream has nothing to let go of: answers find their way by id."""
@@ -257,12 +242,6 @@ class Peer:
         """On a pipe the listener is told in so many words, before its result (D32)."""
         ending = msgspec.json.encode({"requestId": Raw(call.id), "reason": "the server is leaving"})
         self.send(jsonrpc.notification("notifications/cancelled", ending))
-
-    def _answered(self, response: Response) -> None:
-        asked = self._asked.get(response.key)
-        if asked is not None:
-            asked.result, asked.error = response.result, response.error
-            asked.done.set()
 
     # --- who it is ---------------------------------------------------------------------------
 
@@ -283,6 +262,8 @@ class Peer:
         self.follower.surface = self.surface
         self.connection.lifecycle.offered = self.surface.offered(self._private)
         self._resume = params.session
+        self.log_level = params.log_level or self.log_level
+        self.follower.uris.update(params.uris)
 
     async def _introduce(self) -> None:
         """First contact: the session starts, without holding up the answer."""
@@ -326,9 +307,7 @@ class Peer:
         self._is_closed = True
         for scope in list(self._scopes.values()):
             scope.cancel()
-        for asked in self._asked.values():
-            asked.error = b"{}"
-            asked.done.set()
+        self._questions.close()
         self._room.set()
         self.hub.changes.unfollow(self.follower)
         self.hub.leave(self)
@@ -347,14 +326,3 @@ class Peer:
         """Input is over; when all of it is answered too, so is the connection."""
         if not (self._scopes or self._chunks or self._is_paused or self._is_closed):
             self._wire.close()
-
-
-class _Asked:
-    """A request of ours, until it is answered."""
-
-    __slots__ = ("done", "error", "result")
-
-    def __init__(self) -> None:
-        self.done = anyio.Event()
-        self.result = b""
-        self.error = b""

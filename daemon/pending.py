@@ -57,15 +57,27 @@ _scan: Final = json.JSONDecoder(parse_float=Fraction, parse_constant=_no_constan
 
 
 class Waiting(NamedTuple):
-    """A request the client waits for; `tool` is empty unless it calls one."""
+    """A request the client waits for; `tool` is empty unless it calls one.
+
+    `wish` is what it wants the connection to remember: a URI to follow, a log level.
+    """
 
     id: str
     method: str
     tool: str
+    wish: str = ""
+
+
+#: Requests whose effect lasts as long as the connection, and the parameter that says what.
+_WISHES: Final = {
+    "resources/subscribe": "uri",
+    "resources/unsubscribe": "uri",
+    "logging/setLevel": "level",
+}
 
 
 class Pending:
-    """The requests in flight of one client, and the handshake it made."""
+    """The requests in flight of one client, the handshake it made, and what that remembers."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, Waiting] = {}
@@ -73,6 +85,9 @@ class Pending:
         self.initialize: dict[str, Any] | None = None
         self._opening: dict[str, Any] | None = None  # an initialize that has no answer yet
         self.initialized: bytes | None = None
+        #: What the daemon has agreed to: resources a legacy client follows, the level of its log.
+        self.uris: dict[str, None] = {}
+        self.level: str | None = None
 
     def asked_by(self, lines: Iterable[bytes]) -> frozenset[str]:
         """The ids that these lines would wait for, sent by the same client."""
@@ -103,14 +118,25 @@ class Pending:
         """The daemon sent this line."""
         found = _ANSWER.match(line)
         if found is not None:
-            raw = found[1]
-            waiting = self.waiting.pop(_answered_key(raw), None)
-            if waiting is not None and waiting.method == "initialize":
-                self._settle_opening(line.startswith(b'"result"', found.end()))
+            self._settle(_answered_key(found[1]), line.startswith(b'"result"', found.end()))
         elif line[:1] == b"[":
             for element in json.loads(line):
                 if "id" in element:
-                    self.waiting.pop(_canonical(element["id"]), None)
+                    self._settle(_canonical(element["id"]), "result" in element)
+
+    def _settle(self, key: str, is_done: bool) -> None:
+        """A request was answered, with a result or an error; only results have an effect."""
+        waiting = self.waiting.pop(key, None)
+        if waiting is None:
+            return
+        if waiting.method == "initialize":
+            self._settle_opening(is_done)
+        elif is_done and waiting.method == "resources/subscribe":
+            self.uris[waiting.wish] = None
+        elif is_done and waiting.method == "resources/unsubscribe":
+            self.uris.pop(waiting.wish, None)
+        elif is_done and waiting.method == "logging/setLevel":
+            self.level = waiting.wish
 
     def _note(self, message: dict[str, Any], line: bytes) -> None:
         method = message.get("method")
@@ -131,7 +157,8 @@ class Pending:
             if len(self.waiting) >= MOST_WAITING:
                 del self.waiting[next(iter(self.waiting))]
             tool = name if isinstance(name, str) else ""
-            self.waiting[key] = Waiting(key, method, tool)
+            wish = params.get(_WISHES.get(method, ""), "")
+            self.waiting[key] = Waiting(key, method, tool, wish if isinstance(wish, str) else "")
 
     def _settle_opening(self, is_open: bool) -> None:
         """An initialize was answered; only one that was agreed is ever made again."""
@@ -161,6 +188,14 @@ class Pending:
         if self.initialize is None:
             return None
         return json.dumps({**self.initialize, "id": REPLAY_ID}).encode() + b"\n"
+
+    def stale(self) -> bytes:
+        """Notifications that what the client follows may have changed while nobody was watching."""
+        if self.initialized is None:
+            return b""
+        method = "notifications/resources/updated"
+        notes = ({"jsonrpc": "2.0", "method": method, "params": {"uri": uri}} for uri in self.uris)
+        return b"".join(json.dumps(note).encode() + b"\n" for note in notes)
 
     def lose(self, waiting: Waiting, reason: str) -> bytes:
         """The answer to a request that the daemon took with it."""

@@ -74,6 +74,10 @@ class Limiter:
             return window
         return self.window(new)
 
+    def drop(self, key: str) -> None:
+        """A session is over and will not come back."""
+        self._windows.pop(key, None)
+
     def current(self) -> int:
         """Admissions in the last window, over all sessions."""
         return sum(window.count() for window in self._windows.values())

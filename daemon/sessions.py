@@ -78,6 +78,14 @@ class SessionKeeper:
             self._note(failure)
             return None
 
+    async def handles(self) -> list[tuple[bytes, Handle]]:
+        """Every handle on record, the longest unseen first; none when the store cannot say."""
+        try:
+            return await self._handles.all()
+        except StoreError as failure:
+            self._note(failure)
+            return []
+
     async def drop(self, digest: bytes) -> None:
         try:
             await self._handles.drop(digest)

@@ -122,6 +122,8 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     title: str | None = None
     output: type[Struct] | None = None
     read_only: bool = False
+    #: Whether a caller that may only read is served too; the tool then writes nothing to the bank.
+    serves_readers: bool = False
     destructive: bool = False
     idempotent: bool = False
     #: Overrides the schema made from `arguments`, where a seed document fixes its wording.
@@ -173,12 +175,13 @@ class BoundTool:
             raise ArgumentsRefused(explain(error)) from None
         spec = self.spec
         principal = context.principal
+        writes = not spec.read_only and (principal.can_write or not spec.serves_readers)
         if not principal.is_owner:
-            authorise(principal, self._bank_of(typed, context), writes=not spec.read_only)
+            authorise(principal, self._bank_of(typed, context), writes=writes)
         given = spec.run(typed, context)
         if isinstance(given, Awaitable):
             later = cast("Awaitable[Returned]", given)
-            if spec.read_only:
+            if not writes:
                 return _later(later)
             return _write_later(later, context, self._bank_of(typed, context))
         return as_answer(given)

@@ -274,8 +274,11 @@ class CompleteParams(Params, frozen=True, kw_only=True):
     context: CompletionContext = CompletionContext()
 
 
+LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+
+
 class SetLevelParams(Params, frozen=True, kw_only=True):
-    level: Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+    level: LogLevel
 
 
 class SubscriptionFilter(Payload, frozen=True, kw_only=True):

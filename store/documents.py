@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from store.chunking import Chunk, chunk_ids, chunks
 from store.database import Connection
+from store.engine import Progress
 from store.errors import NotFound
 from store.items import COLUMNS, LIVE, SELECT, RowDamaged, digest_of, is_sound, item_of
 from store.memories import Changes, Prepared, delete_rows, insert_row, move_row, prepare
@@ -86,7 +87,9 @@ def recognise(changes: Changes, new: NewDocument) -> Upserted | None:
     return Upserted(id=known.id, outcome="unchanged", chunks=known.chunks, chunks_kept=known.chunks)
 
 
-def upsert(changes: Changes, prepared: PreparedDocument) -> Upserted:
+def upsert(
+    changes: Changes, prepared: PreparedDocument, progress: Progress | None = None
+) -> Upserted:
     """Keep the document, replace the one it is a new version of, or see that nothing changed."""
     new = prepared.new
     connection = changes.connection
@@ -106,7 +109,7 @@ def upsert(changes: Changes, prepared: PreparedDocument) -> Upserted:
         "indexed_at": prepared.now, "run": new.run, "chunks": len(prepared.chunks),
     }  # fmt: skip
     _write(connection, values, rowid, is_new=known is None)
-    kept = _write_chunks(changes, id, prepared)
+    kept = _write_chunks(changes, id, prepared, progress)
     return Upserted(
         id=id,
         outcome="created" if known is None else "updated",
@@ -228,7 +231,9 @@ def _write(
     )
 
 
-def _write_chunks(changes: Changes, document: str, prepared: PreparedDocument) -> int:
+def _write_chunks(
+    changes: Changes, document: str, prepared: PreparedDocument, progress: Progress | None
+) -> int:
     known = _chunk_rowids(changes.connection, document)
     ids = [chunk.values[PUBLIC_ID] for chunk in prepared.chunks]
     wanted = set(ids)
@@ -246,6 +251,8 @@ def _write_chunks(changes: Changes, document: str, prepared: PreparedDocument) -
             kept += 1
         else:
             insert_row(changes, chunk, document=document, position=position)
+        if progress is not None:
+            progress(position + 1, len(ids))
     return kept
 
 

@@ -20,7 +20,7 @@ from store.banks import OPEN_LIMIT, Banks
 from store.care import Care
 from store.catalogue import Catalogue, wall_clock
 from store.database import Connection
-from store.engine import ANY
+from store.engine import ANY, Progress
 from store.errors import InvalidInput
 from store.items import find
 from store.memories import Changes, Prepared
@@ -223,7 +223,9 @@ class EmbeddedEngine(Notes, Care):
 
     # --- documents ------------------------------------------------------------------------
 
-    async def upsert_document(self, bank: str, document: NewDocument) -> Upserted:
+    async def upsert_document(
+        self, bank: str, document: NewDocument, *, progress: Progress | None = None
+    ) -> Upserted:
         documents.check(document)
         await self._banks.ensure(bank)
         known = await self._write(bank, lambda changes: documents.recognise(changes, document))
@@ -236,7 +238,7 @@ class EmbeddedEngine(Notes, Care):
             if len(document.body) > LARGE_TEXT
             else prepare()
         )
-        return await self._put(bank, lambda changes: documents.upsert(changes, prepared))
+        return await self._put(bank, lambda changes: documents.upsert(changes, prepared, progress))
 
     async def document(self, bank: str, id: str) -> Document:
         return await self._read(bank, lambda connection: documents.get(connection, id))

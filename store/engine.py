@@ -51,7 +51,9 @@ from store.model import (
 )
 from store.sessions import Sessions
 
-Progress = Callable[[int, int], None]  # how many are done, of how many
+#: How many are done, of how many. May be called on a thread of the engine's, and before the commit;
+#: should the work be done again, it counts from the beginning.
+Progress = Callable[[int, int], None]
 ANY = Filters()
 
 
@@ -149,7 +151,9 @@ class Engine(Protocol):
     async def erase_forgotten(self, bank: str, *, reason: str = "asked for") -> Erased: ...
 
     # --- documents -------------------------------------------------------------------------
-    async def upsert_document(self, bank: str, document: NewDocument) -> Upserted: ...
+    async def upsert_document(
+        self, bank: str, document: NewDocument, *, progress: Progress | None = None
+    ) -> Upserted: ...
     async def document(self, bank: str, id: str) -> Document: ...
     async def find_document(self, bank: str, source: str, source_id: str) -> Document | None: ...
     async def documents(
@@ -167,7 +171,9 @@ class Engine(Protocol):
     async def sources(self, bank: str) -> tuple[SourceCount, ...]: ...
 
     # --- what agents write down ------------------------------------------------------------
-    async def put_notes(self, bank: str, notes: NewNotes) -> NotesKept:
+    async def put_notes(
+        self, bank: str, notes: NewNotes, *, progress: Progress | None = None
+    ) -> NotesKept:
         """Keep cards, tasks, risks, events, profiles and new task statuses: all or none."""
         ...
 

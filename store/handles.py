@@ -48,6 +48,18 @@ class Handles:
 
         return await self._database.read(read)
 
+    async def all(self) -> list[tuple[bytes, Handle]]:
+        """Every handle that leads somewhere, the longest unseen first."""
+
+        def read(connection: Connection) -> list[tuple[bytes, Handle]]:
+            rows = connection.execute(
+                "SELECT digest, session, state FROM handles JOIN sessions ON sessions.id = session"
+                " WHERE ended_at IS NULL ORDER BY seen_at, session"
+            )
+            return [(row[0], Handle(session=row[1], state=row[2])) for row in rows]
+
+        return await self._database.read(read)
+
     async def drop(self, digest: bytes) -> None:
         """The handle leads nowhere any more, and its session is over."""
 

@@ -1,10 +1,11 @@
 """Verbs for what agents write down: cards, tasks, risks, skills, narratives, profiles."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from store import cards, days, guides, memories, tasks
 from store.access import Access, check_page
-from store.engine import ANY
+from store.engine import ANY, Progress
 from store.items import find
 from store.memories import Changes
 from store.model import (
@@ -28,23 +29,37 @@ from store.model import (
     Task,
 )
 
+T = TypeVar("T")
+
 
 class Notes(Access):
     """See `store.engine.Engine`."""
 
-    async def put_notes(self, bank: str, notes: NewNotes) -> NotesKept:
+    async def put_notes(
+        self, bank: str, notes: NewNotes, *, progress: Progress | None = None
+    ) -> NotesKept:
         now = self._now()
         events = [memories.prepare(event, now) for event in notes.events]
+        total = len(events) + len(notes.cards) + len(notes.tasks) + len(notes.risks)
 
         def work(changes: Changes) -> NotesKept:
+            done = 0
+
+            def step(kept: T) -> T:
+                nonlocal done
+                done += 1
+                if progress is not None:
+                    progress(done, total)
+                return kept
+
             for profile in notes.profiles:
                 guides.put_profile(changes.connection, profile, now)
             # Events first: they may be what the cards quote.
             return NotesKept(
-                events=tuple(memories.put(changes, event) for event in events),
-                cards=tuple(cards.put(changes, card, now) for card in notes.cards),
-                tasks=tuple(tasks.put(changes, task, now) for task in notes.tasks),
-                risks=tuple(tasks.put_risk(changes, risk, now) for risk in notes.risks),
+                events=tuple(step(memories.put(changes, event)) for event in events),
+                cards=tuple(step(cards.put(changes, card, now)) for card in notes.cards),
+                tasks=tuple(step(tasks.put(changes, task, now)) for task in notes.tasks),
+                risks=tuple(step(tasks.put_risk(changes, risk, now)) for risk in notes.risks),
                 changed=tuple(
                     tasks.change(changes, id, now, status=status)
                     for id, status in notes.task_statuses

@@ -170,14 +170,20 @@ class Sessions:
         await self._database.write(update)
 
     async def expire(self, *, max_idle_seconds: float, max_count: int) -> int:
-        """Drop sessions idle for longer, and the longest idle ones beyond `max_count`."""
+        """Drop sessions idle for longer, and the longest idle ones beyond `max_count`.
+
+        Those that a handle leads to are not counted: whoever gives out handles bounds them, so that
+        many sessions of one client never cost another its own.
+        """
         oldest = self._now() - int(max_idle_seconds * 1000)
 
         def delete(connection: Connection) -> int:
             idle = connection.execute("DELETE FROM sessions WHERE seen_at < ?", (oldest,)).rowcount
             over = connection.execute(
                 "DELETE FROM sessions WHERE id IN ("
-                " SELECT id FROM sessions ORDER BY seen_at DESC, id LIMIT -1 OFFSET ?)",
+                " SELECT id FROM sessions"
+                " WHERE ended_at IS NOT NULL OR id NOT IN (SELECT session FROM handles)"
+                " ORDER BY seen_at DESC, id LIMIT -1 OFFSET ?)",
                 (max_count,),
             ).rowcount
             return idle + over

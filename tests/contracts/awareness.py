@@ -9,7 +9,7 @@ from tests.contracts.tables import NONE, Dialect, Parameter, Tool
 from tests.contracts.wire import Answer, Client
 
 #: The document's `""`, `null` and "env var": schemas say such a default by saying none.
-#: What an absent argument means is tested by calls, in test_awareness.py.
+#: What an absent argument means is tested by calls, in test_awareness_workflow.py.
 EMPTY: Final = NONE
 
 TOOL_NAMES: Final = (

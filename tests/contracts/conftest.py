@@ -67,6 +67,14 @@ def join(daemon: Home) -> Iterator[Join]:
         client.close()
 
 
+@pytest.fixture
+def memory(daemon: Home) -> Iterator[Client]:
+    """A client on the socket whose default memory is new."""
+    client = connect(daemon, "unix")
+    yield client
+    client.close()
+
+
 @pytest.fixture(params=REVISIONS)
 def revision(request: pytest.FixtureRequest) -> Any:
     return request.param

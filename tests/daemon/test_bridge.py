@@ -88,6 +88,44 @@ def test_the_session_stays_the_same_across_daemons(tmp_path: Path) -> None:
         assert status(tmp_path)["sessions"] == before
 
 
+def test_what_a_client_follows_and_its_log_level_outlive_the_daemon(tmp_path: Path) -> None:
+    watched = "test://watched-resource"
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
+        opened(bridge)
+        bridge.send(
+            request(1, "resources/subscribe", uri=watched)
+            + request(2, "resources/subscribe", uri="test://static-text")
+            + request(3, "logging/setLevel", level="error")
+        )
+        assert all("result" in frame for frame in bridge.lines(3).values())
+        bridge.send(request(4, "resources/unsubscribe", uri="test://static-text"))
+        assert "result" in bridge.line()
+        first = kill_daemon(tmp_path)
+        stale = bridge.line()
+        assert stale["method"] == "notifications/resources/updated"
+        assert stale["params"] == {"uri": watched}
+        bridge.send(call(5, "test_trigger_resource_change"))
+        frames = [bridge.line(), bridge.line()]
+        assert frames[0] == stale, "the new daemon knows what is followed, by its own account"
+        assert frames[1]["id"] == 5
+        bridge.send(call(6, "test_tool_with_logging") + request(7, "ping"))
+        assert set(bridge.lines(2)) == {6, 7}, "nothing below the level that was set"
+        assert status(tmp_path)["pid"] != first
+
+
+def test_following_costs_none_of_the_requests_a_client_has(tmp_path: Path) -> None:
+    few = {"RECALLD_RATE_LIMIT": "4"}
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE, variables=few) as bridge:
+        opened(bridge)
+        for id, name in enumerate(("watched-resource", "static-text", "static-binary"), 1):
+            bridge.send(request(id, "resources/subscribe", uri=f"test://{name}"))
+            assert "result" in bridge.line()
+        kill_daemon(tmp_path)
+        assert len([bridge.line() for _ in range(3)]) == 3
+        bridge.send(b"".join(call(id, "echo", text="x") for id in range(10, 14)))
+        assert all("result" in frame for frame in bridge.lines(4).values())
+
+
 def test_a_modern_client_needs_no_handshake_again(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
         bridge.send(modern(1, "server/discover"))

@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
+from daemon.methods import MAX_SUBSCRIPTIONS
 from daemon.tools import Context, Registry, ToolFailure, ToolSpec, as_answer
 from protocol.mcp import CallToolResult, TextContent
 from tests.support.clock import FakeClock
@@ -330,6 +331,19 @@ async def test_a_legacy_client_hears_of_changes_only_once_initialised(tmp_path: 
         ready.feed(request(4, "resources/unsubscribe", uri="test://watched-resource"))
         ready.feed(call(5, "test_trigger_resource_change") + request(6, "ping"))
         assert len(await ready_wire.wait_for(9)) == 9
+
+
+async def test_a_connection_follows_so_many_resources_and_no_more(tmp_path: Path) -> None:
+    async with running_hub(tmp_path) as hub:
+        peer, wire = join(hub)
+        peer.feed(initialize())
+        peer.follower.uris.update(f"test://{n}" for n in range(MAX_SUBSCRIPTIONS - 1))
+        peer.feed(request(1, "resources/subscribe", uri="test://watched-resource"))
+        assert "result" in (await wire.wait_for(2))[1]
+        peer.feed(request(2, "resources/subscribe", uri="test://static-text"))
+        assert (await wire.wait_for(3))[2]["error"]["data"]["kind"] == "overloaded"
+        peer.feed(request(3, "resources/subscribe", uri="test://watched-resource"))
+        assert "result" in (await wire.wait_for(4))[3], "one that is followed already"
 
 
 async def test_log_messages_follow_the_level_that_was_asked_for(tmp_path: Path) -> None:

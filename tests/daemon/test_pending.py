@@ -208,3 +208,35 @@ def test_memory_is_bounded_however_many_requests_are_never_answered() -> None:
     for id in range(MOST_WAITING + 10):
         pending.sent(line(id=id, method="m"))
     assert len(pending.waiting) == MOST_WAITING
+
+
+def test_what_was_agreed_for_the_connection_is_remembered_and_what_was_refused_is_not() -> None:
+    pending = opened("2025-11-25")
+    pending.sent(line(method="notifications/initialized"))
+    wishes = [
+        ("resources/subscribe", {"uri": "memory://a/recent"}, "result"),
+        ("resources/subscribe", {"uri": "memory://b/recent"}, "result"),
+        ("resources/subscribe", {"uri": "memory://none"}, "error"),
+        ("resources/unsubscribe", {"uri": "memory://a/recent"}, "result"),
+        ("resources/unsubscribe", {"uri": "memory://b/recent"}, "error"),
+        ("logging/setLevel", {"level": "warning"}, "result"),
+        ("logging/setLevel", {"level": "loud"}, "error"),
+    ]
+    for id, (method, params, outcome) in enumerate(wishes, 1):
+        pending.sent(line(id=id, method=method, params=params))
+        pending.answered(f'{{"jsonrpc":"2.0","id":{id},"{outcome}":{{}}}}'.encode())
+    pending.sent(line(id=99, method="resources/subscribe", params={"uri": "memory://lost"}))
+    pending.lose(pending.waiting["99"], "it ended")
+    assert list(pending.uris) == ["memory://b/recent"]
+    assert pending.level == "warning"
+    (note,) = pending.stale().splitlines()
+    assert json.loads(note)["params"] == {"uri": "memory://b/recent"}
+
+
+def test_subscriptions_in_a_batch_are_remembered_too() -> None:
+    pending = opened("2025-03-26")
+    asked = [line(id=n, method="resources/subscribe", params={"uri": f"u{n}"}) for n in (1, 2)]
+    pending.sent(b"[" + b",".join(asked) + b"]")
+    pending.answered(b"[" + answer("1") + b',{"jsonrpc":"2.0","id":2,"error":{}}]')
+    assert list(pending.uris) == ["u1"]
+    assert pending.stale() == b"", "a client that has not said initialized is told nothing"

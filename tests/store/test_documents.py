@@ -140,3 +140,15 @@ async def test_a_document_that_cannot_be_kept_is_refused(engine: EmbeddedEngine)
         )
 
     assert engine.banks() == []
+
+
+async def test_passages_are_counted_as_they_are_written(engine: EmbeddedEngine) -> None:
+    seen: list[tuple[int, int]] = []
+    body = "\n\n".join(f"# Part {n}\n\n" + "Words follow words. " * 80 for n in range(5))
+    document = NewDocument(source="s", source_id="1", title="T", body=body)
+    for _ in range(2):  # the second time there is nothing to write
+        put = await engine.upsert_document(
+            "bank", document, progress=lambda *done: seen.append(done)
+        )
+    assert put.chunks > 1
+    assert seen == [(n, put.chunks) for n in range(1, put.chunks + 1)]

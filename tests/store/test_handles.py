@@ -50,8 +50,23 @@ async def test_an_ended_or_expired_session_takes_its_handles_along(catalogue: Ca
             await catalogue.sessions.end(session.id)
     assert await catalogue.sessions.handles.find(b"\1" * 32) is None
     assert await catalogue.sessions.handles.find(b"\2" * 32) is not None
-    await catalogue.sessions.expire(max_idle_seconds=1e9, max_count=0)
+    await catalogue.sessions.expire(max_idle_seconds=-1, max_count=9)
     assert await catalogue.sessions.handles.find(b"\2" * 32) is None
+
+
+async def test_sessions_without_a_handle_do_not_push_out_those_with_one(
+    catalogue: Catalogue,
+) -> None:
+    held = await catalogue.sessions.mint(transport="http")
+    await catalogue.sessions.handles.keep(DIGEST, held.id, "{}")
+    over = await catalogue.sessions.mint(transport="http")
+    await catalogue.sessions.handles.keep(b"e" * 32, over.id, "{}")
+    await catalogue.sessions.end(over.id)
+    others = [await catalogue.sessions.mint(transport="stdio") for _ in range(3)]
+    await catalogue.sessions.expire(max_idle_seconds=1e9, max_count=0)
+    assert await catalogue.sessions.get(held.id) is not None
+    assert [await catalogue.sessions.get(each.id) for each in [over, *others]] == [None] * 4
+    assert [digest for digest, _ in await catalogue.sessions.handles.all()] == [DIGEST]
 
 
 async def test_an_unknown_handle_leads_nowhere(catalogue: Catalogue) -> None:

@@ -11,6 +11,7 @@ from store.model import (
     NewCard,
     NewMemory,
     NewNarrative,
+    NewNotes,
     NewRisk,
     NewSkill,
     NewTask,
@@ -199,3 +200,15 @@ async def test_agent_profiles_are_kept_by_role(engine: EmbeddedEngine) -> None:
         await engine.profile("w", "reviewer")
     with pytest.raises(InvalidInput):
         await engine.put_profile("w", AgentProfile(agent_role=" "))
+
+
+async def test_notes_are_counted_as_they_are_written(engine: EmbeddedEngine) -> None:
+    seen: list[tuple[int, int]] = []
+    notes = NewNotes(
+        cards=tuple(NewCard(category="decision", title=f"t{n}", summary=f"s{n}") for n in range(3)),
+        tasks=(NewTask(title="do it"),),
+        risks=(NewRisk(title="it may break"),),
+        events=(NewMemory(kind="event", text="it happened"),),
+    )
+    await engine.put_notes("bank", notes, progress=lambda *done: seen.append(done))
+    assert seen == [(n, 6) for n in range(1, 7)]

@@ -38,6 +38,7 @@ def tools(house: House) -> list[ToolSpec]:
             ),
             arguments=args.InitArguments,
             run=guarded(Init(house)),
+            serves_readers=True,
             refuse=refusal,
             fail=failed,
             fields=FIELDS,

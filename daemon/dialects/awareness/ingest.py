@@ -1,5 +1,6 @@
 """`ingest`: content from elsewhere, into the timeline as events or into knowledge as documents."""
 
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, cast
 
@@ -13,10 +14,11 @@ from daemon.dialects.awareness.refusal import Refused
 from daemon.dialects.awareness.telling import lead
 from daemon.dialects.awareness.writing import Counts, Hand
 from daemon.house import House
+from daemon.steps import counted
 from daemon.tools import Context
 from store.documents import check as check_document
 from store.errors import InvalidInput
-from store.model import NewDocument
+from store.model import NewDocument, Upserted
 
 MOST: Final = 5_000
 SOURCE: Final = "awareness"
@@ -94,7 +96,7 @@ class Ingest:
                 raise Refused(f"content[{draft.index}].{error.field}: {error.rule}") from None
         ingested: list[IngestedDocument] = []
         for draft, document in zip(drafts, documents, strict=True):
-            put = await self._house.engine.upsert_document(hand.bank, document)
+            put = await self._put(hand.bank, document, context, is_only=len(documents) == 1)
             ingested.append(
                 IngestedDocument(
                     index=draft.index,
@@ -125,6 +127,15 @@ class Ingest:
             skipped=skipped,
             documents=ingested,
         )
+
+    async def _put(
+        self, bank: str, document: NewDocument, context: Context, *, is_only: bool
+    ) -> Upserted:
+        """Keep a document; of one alone its passages are counted, of many the documents are."""
+        put = partial(self._house.engine.upsert_document, bank, document)
+        if not is_only:
+            return await put()
+        return await counted(context, "passages", lambda progress: put(progress=progress))
 
 
 def entries_of(content: Any) -> list[Any]:

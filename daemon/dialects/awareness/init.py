@@ -1,4 +1,8 @@
-"""`awareness_init`: a session of its own, and what the next one needs to know of the last ones."""
+"""`awareness_init`: a session of its own, and what the next one needs to know of the last ones.
+
+A caller that may only read is told the same, under the session of its connection: it has nothing to
+record, so nothing is made for it to record under.
+"""
 
 import re
 import secrets
@@ -35,8 +39,9 @@ class Init:
         max_cards = at_least("max_cards", arguments.max_cards, 0, MOST)
         max_tasks = at_least("max_tasks", arguments.max_tasks, 0, MOST)
         labels(source=arguments.source, user_id=arguments.user_id, agent_role=arguments.agent_role)
-        engine = self._house.engine
-        bank = await memory.to_write(self._house, context, arguments.memory_id)
+        can_write = context.principal.can_write
+        find = memory.to_write if can_write else memory.to_read
+        bank = await find(self._house, context, arguments.memory_id)
         # The role labels the session; it does not narrow what the session is told.
         filters = memory.people(arguments.user_id)
         overview = await state.overview(
@@ -48,8 +53,20 @@ class Init:
             filters=filters,
         )
         skills = await state.active_skills(self._house, bank, filters)
-        profiles = roles.merged(await engine.profiles(bank))
-        session = await engine.sessions.mint(
+        profiles = roles.merged(await self._house.engine.profiles(bank))
+        mine = self._mint(bank, arguments, context) if can_write else context.session()
+        return Initialised(
+            session_id=await mine,
+            memory_id=bank,
+            context=overview,
+            agent_profiles=[profile_view(each, roles.title_of(each)) for each in profiles],
+            active_skills=skills or UNSET,
+            setup_hints=rules.hints_for(arguments.source) or UNSET,
+        )
+
+    async def _mint(self, bank: str, arguments: InitArguments, context: Context) -> str:
+        """A session for what this caller will record."""
+        session = await self._house.engine.sessions.mint(
             id=session_id(arguments.source, self._house.now()),
             transport=context.transport,
             client_name=context.client.name if context.client else None,
@@ -58,14 +75,7 @@ class Init:
             source=arguments.source or None,
             agent_role=arguments.agent_role or None,
         )
-        return Initialised(
-            session_id=session.id,
-            memory_id=bank,
-            context=overview,
-            agent_profiles=[profile_view(each, roles.title_of(each)) for each in profiles],
-            active_skills=skills or UNSET,
-            setup_hints=rules.hints_for(arguments.source) or UNSET,
-        )
+        return session.id
 
 
 def session_id(source: str, now: int) -> str:

@@ -6,6 +6,7 @@ with its reason. The rest is one unit of work. The store decides what is a dupli
 an older card (which stays readable as superseded) and what the evidence is worth.
 """
 
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
@@ -26,6 +27,7 @@ from daemon.dialects.awareness.findings import (
 from daemon.dialects.awareness.refusal import Refused
 from daemon.dialects.awareness.writing import Hand
 from daemon.house import House
+from daemon.steps import counted
 from daemon.tools import Context
 from store.errors import InvalidInput, NotFound
 from store.model import AgentProfile, NewCard, NewMemory, NewNotes, NewRisk, NewTask, NotesKept
@@ -86,11 +88,12 @@ class SubmitInsights:
             if name not in (*PARTS, "turn_brief"):
                 findings.reject(name, "is not a part of insights that this server keeps")
         all_cards = await self._with_predecessors([*cards, *skills], findings, hand.bank)
-        kept = await self._keep(hand, all_cards, tasks, risks, profiles, done, events)
+        kept = await self._keep(context, hand, all_cards, tasks, risks, profiles, done, events)
         return _submitted(hand, kept, all_cards, tasks, risks, profiles, findings)
 
     async def _keep(
         self,
+        context: Context,
         hand: Hand,
         cards: list[tuple[str, NewCard]],
         tasks: list[tuple[str, NewTask]],
@@ -110,7 +113,8 @@ class SubmitInsights:
         if notes == NewNotes():
             return NotesKept()
         try:
-            return await self._house.engine.put_notes(hand.bank, notes)
+            put = partial(self._house.engine.put_notes, hand.bank, notes)
+            return await counted(context, "notes", lambda progress: put(progress=progress))
         except InvalidInput as error:
             raise Refused(f"content: {error.field} {error.rule}") from None
 

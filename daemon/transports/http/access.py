@@ -4,7 +4,8 @@ Paths are named by route, methods and tools by their known names: what a strange
 becomes a label or a log field. Contents, queries, tokens and session handles are never logged.
 """
 
-from typing import Final
+from collections.abc import MutableMapping
+from typing import Any, Final
 
 import structlog
 from msgspec import Struct
@@ -38,14 +39,14 @@ class Access(Struct, eq=False):
     def watching(self, send: Send) -> Send:
         """A `send` that notes the status and the size of what goes out."""
 
-        async def watched(message: dict[str, object]) -> None:
+        async def watched(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                self.status = message["status"]  # type: ignore[assignment]
+                self.status = message["status"]
             else:
-                self.gave += len(message.get("body", b""))  # type: ignore[arg-type]
+                self.gave += len(message.get("body", b""))
             await send(message)
 
-        return watched  # type: ignore[return-value]
+        return watched
 
     def write(self, seconds: float) -> None:
         fields: dict[str, object] = {

@@ -6,9 +6,10 @@
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, Final
 
+import anyio
 import structlog
 
 from daemon.authority import Principal
@@ -27,7 +28,7 @@ from daemon.transports.http.messages import (
     refuse,
     reply,
 )
-from daemon.transports.http.streamable import ProtocolRefusal
+from daemon.transports.http.refusals import ProtocolRefusal
 
 if TYPE_CHECKING:
     from daemon.hub import Hub
@@ -56,13 +57,21 @@ class Front:
     """The ASGI application."""
 
     def __init__(
-        self, hub: "Hub", guard: Guard, routes: Mapping[str, Route], fallback: Mapping[str, Route]
+        self,
+        hub: "Hub",
+        guard: Guard,
+        routes: Mapping[str, Route],
+        fallback: Mapping[str, Route],
+        keep_up: Callable[[], None],
     ) -> None:
         self._hub = hub
         self._guard = guard
         self._routes = dict(routes)
         #: By prefix: one route for all paths that begin like this.
         self._fallback = dict(fallback)
+        self._keep_up = keep_up
+        #: What runs for whom, where callers have tokens that can be revoked.
+        self._present: dict[str, set[anyio.CancelScope]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = self._hub.clock()
@@ -91,6 +100,8 @@ class Front:
             if scope["method"] == "OPTIONS":
                 await reply(send, 204, b"", preflight(scope, allow))
                 return
+            if self._guard.needs_token:
+                self._keep_up()
             principal = self._guard.identify(authorization)
             if principal is None:
                 if not route.is_open:
@@ -103,13 +114,43 @@ class Front:
                     f"{access.verb} is not for {route.name}",
                     headers=[(b"allow", allow), CLOSE],
                 )
-            await route.endpoint(scope, receive, send, principal, access)
+            work = route.endpoint(scope, receive, send, principal, access)
+            if self._guard.needs_token:
+                await self._while_trusted(principal.name, work, send, access)
+            else:
+                await work
         except Refusal as refusal:
             await refuse(send, refusal)
         except ProtocolRefusal as refusal:
             await reply(send, refusal.status, refusal.body())
         except Gone:
             access.status = 499
+
+    async def _while_trusted(
+        self, name: str, work: Awaitable[None], send: Send, access: Access
+    ) -> None:
+        """Work that ends when its caller's token is revoked, streams included."""
+        scope = anyio.CancelScope()
+        running = self._present.setdefault(name, set())
+        running.add(scope)
+        try:
+            with scope:
+                await work
+        finally:
+            running.discard(scope)
+            if not running and self._present.get(name) is running:
+                del self._present[name]
+        if scope.cancelled_caught:
+            if not access.status:
+                raise _unauthorized()
+            if access.is_stream:
+                await send({"type": "http.response.body", "body": b""})
+
+    def dismiss(self, names: frozenset[str]) -> None:
+        """These tokens are not what they were: what runs for them ends."""
+        for name in names:
+            for scope in self._present.get(name, ()):
+                scope.cancel()
 
     async def _crashed(self, failure: Exception, send: Send, access: Access) -> None:
         """The caller hears of an id that finds the traceback in the log, and no more."""
@@ -135,12 +176,12 @@ class Front:
         if not extra:
             return send
 
-        async def shared(message: dict[str, object]) -> None:
+        async def shared(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *extra]  # type: ignore[misc]
+                message["headers"] = [*message["headers"], *extra]
             await send(message)
 
-        return shared  # type: ignore[return-value]
+        return shared
 
 
 _VERBS: Final = frozenset({"GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"})

@@ -51,7 +51,7 @@ class Guard:
 
     @property
     def needs_token(self) -> bool:
-        return len(self._tokens) > 0
+        return self._tokens.are_needed
 
     def admit(self, scope: Scope) -> tuple[str | None, str | None]:
         """Host and Origin, before anything else; gives (origin, authorization) or raises 403."""
@@ -83,7 +83,7 @@ class Guard:
 
     def identify(self, authorization: str | None) -> Principal | None:
         """Who is calling; None when a token is needed and this is none of ours."""
-        if not self._tokens:
+        if not self._tokens.are_needed:
             return OWNER
         return self._tokens.principal(authorization) if authorization is not None else None
 

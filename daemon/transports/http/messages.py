@@ -26,6 +26,8 @@ class Pace(Struct, frozen=True, kw_only=True):
     #: A call that has said nothing for this long is answered as a stream, which can be kept alive.
     commit: float = 2.0
     keep_alive: float = 15.0
+    #: How often the token file is looked at when nobody asks for anything.
+    tokens: float = 1.0
 
 
 JSON: Final = (b"content-type", b"application/json")

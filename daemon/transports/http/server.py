@@ -20,7 +20,7 @@ from daemon.transports.http.operate import Operate
 from daemon.transports.http.rest import Rest
 from daemon.transports.http.sessions import HttpSessions
 from daemon.transports.http.streamable import Streamable
-from daemon.transports.http.tokens import Tokens, read_tokens
+from daemon.transports.http.tokens import Tokens
 
 if TYPE_CHECKING:
     from daemon.hub import Hub
@@ -36,9 +36,9 @@ class Bound:
     """A listening socket and who may use it; made before the engine is, since it can fail."""
 
     def __init__(self, settings: Settings) -> None:
-        self.tokens: Tokens = read_tokens(settings.token_file)
+        self.tokens = Tokens(settings.token_file)
         host, port = parse_bind(settings.bind)
-        if not ipaddress.ip_address(host).is_loopback and not self.tokens:
+        if not ipaddress.ip_address(host).is_loopback and not self.tokens.are_needed:
             raise Exit(
                 CONFIG,
                 f"server.bind: {host} can be reached from outside this machine; that needs"
@@ -91,12 +91,16 @@ class HttpServer:
             tokens=bound.tokens,
         )
         self._server: asyncio.Server
+        self._front: Front
 
     async def open(self) -> None:
         """Accept requests from now on."""
-        self._hub.dispatcher.meter = self._hub.meter
+        hub = self._hub
+        hub.dispatcher.meter = hub.meter
+        await self._sessions.load()
+        self._front = self._make_front()
         config = Config(
-            self._front(),
+            self._front,
             http=Door,
             ws="none",
             lifespan="off",
@@ -113,10 +117,12 @@ class HttpServer:
             lambda: Door(config, self._doorway), sock=self._bound.listener
         )
         host = f"[{self._bound.host}]" if ":" in self._bound.host else self._bound.host
-        self._hub.http = f"http://{host}:{self._bound.port}"
+        hub.http = f"http://{host}:{self._bound.port}"
+        if self._bound.tokens.are_needed:
+            hub.tasks.start_soon(self._watch_tokens)
         log.info("http.ready", host=self._bound.host, port=self._bound.port)
 
-    def _front(self) -> Front:
+    def _make_front(self) -> Front:
         hub = self._hub
         operate = Operate(hub, self._sessions)
         rest = Rest(hub, self._sessions)
@@ -129,7 +135,7 @@ class HttpServer:
         }
         if hub.settings.mcp:
             routes |= self._mcp()
-        return Front(hub, self._guard, routes, rest.fallback())
+        return Front(hub, self._guard, routes, rest.fallback(), self._keep_up)
 
     def _mcp(self) -> dict[str, Route]:
         """Every dialect at /mcp, one at /mcp/<dialect>; the bare origin is /mcp too (seed 004)."""
@@ -143,6 +149,21 @@ class HttpServer:
     def _endpoint(self, dialects: str) -> Streamable:
         surface = self._hub.surface_for(dialects)
         return Streamable(self._hub, self._sessions, surface, dialects=dialects, pace=self._pace)
+
+    def _keep_up(self) -> None:
+        """Tokens are what their file says; whoever lost rights by it is shown out."""
+        tokens = self._bound.tokens
+        lost = tokens.refresh()
+        self._hub.http_trouble = tokens.trouble
+        if lost:
+            self._sessions.dismiss(lost)
+            self._front.dismiss(lost)
+
+    async def _watch_tokens(self) -> None:
+        """For the sake of those who are in already and ask for nothing more."""
+        while True:
+            await anyio.sleep(self._pace.tokens)
+            self._keep_up()
 
     def refuse_new(self) -> None:
         """No further connections; subscriptions and standalone streams end."""

@@ -19,11 +19,11 @@ from msgspec import Struct
 
 from daemon.authority import Principal
 from daemon.changes import Follower
+from daemon.failures import Overloaded
 from daemon.peer import DEFAULT_BANK
+from daemon.questions import Questions
 from daemon.surface import Surface
-from daemon.tools import ToolFailure
 from daemon.transports.http.events import Stream
-from protocol import jsonrpc
 from protocol.connection import Call, Connection
 from protocol.errors import Fault, error_object
 from protocol.jsonrpc import Response
@@ -33,7 +33,6 @@ from protocol.revisions import negotiate
 if TYPE_CHECKING:
     from daemon.hub import Hub
 
-ASK_SECONDS: Final = 60.0
 #: Finished streams a session keeps for a client that lost the connection.
 KEPT_STREAMS: Final = 16
 #: Sessions and visitors held in memory; sessions beyond that are read again when needed.
@@ -119,10 +118,9 @@ class HttpSession(Visitor):
         self.streams: OrderedDict[str, Stream] = OrderedDict()
         self.scopes: dict[int, anyio.CancelScope] = {}
         self.running: dict[int, Stream] = {}
-        self._asked: dict[bytes, _Asked] = {}
-        self._asks = 0
         self._streams_made = 0
         self._label = secrets.token_hex(4)
+        self._questions = Questions(self._label)
         hub.changes.follow(self.follower)
 
     # --- streams -----------------------------------------------------------------------------
@@ -177,26 +175,15 @@ class HttpSession(Visitor):
 
     async def ask(self, stream: Stream, method: str, params: bytes) -> object:
         """A request of ours, on the stream of the call that wants to know (S09)."""
-        self._asks += 1
-        key = b'"%s-%d"' % (self._label.encode(), self._asks)
-        asked = self._asked[key] = _Asked()
-        try:
-            stream.send(jsonrpc.request(key, method, params))
-            with anyio.fail_after(ASK_SECONDS):
-                await asked.done.wait()
-        except TimeoutError:
-            raise ToolFailure(f"the client did not answer {method} in {ASK_SECONDS:g} s") from None
-        finally:
-            del self._asked[key]
-        if asked.error:
-            raise ToolFailure(f"the client refused {method}")
-        return msgspec.json.decode(asked.result)
+        return await self._questions.ask(stream.send, method, params)
 
     def answered(self, response: Response) -> None:
-        asked = self._asked.get(response.key)
-        if asked is not None:
-            asked.result, asked.error = response.result, response.error
-            asked.done.set()
+        self._questions.answered(response)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something runs for it, or somebody reads one of its streams."""
+        return bool(self.running) or any(stream.has_reader for stream in self.streams.values())
 
     # --- the end -----------------------------------------------------------------------------
 
@@ -218,9 +205,7 @@ class HttpSession(Visitor):
         """Nothing more is said on any stream, and nothing runs on."""
         for scope in list(self.scopes.values()):
             scope.cancel()
-        for asked in self._asked.values():
-            asked.error = b"{}"
-            asked.done.set()
+        self._questions.close()
         for stream in [*self.streams.values(), *self.running.values()]:
             stream.finish()
         self.hub.changes.unfollow(self.follower)
@@ -249,6 +234,13 @@ class HttpSessions:
         self._hub = hub
         self._sessions: OrderedDict[bytes, HttpSession] = OrderedDict()
         self._visitors: OrderedDict[tuple[str, str], Visitor] = OrderedDict()
+        #: All sessions of each principal, those asleep in the catalogue too; longest unseen first.
+        self._known: dict[str, OrderedDict[bytes, None]] = {}
+
+    async def load(self) -> None:
+        """Learn of the sessions that were before us, so that they count."""
+        for digest, handle in await self._hub.sessions.handles():
+            self._note(_agreed.decode(handle.state).principal, digest)
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -268,7 +260,11 @@ class HttpSessions:
     async def open(
         self, principal: Principal, connection: Connection, surface: Surface, dialects: str
     ) -> tuple[HttpSession, str]:
-        """A new session and its handle, written down before anybody is told."""
+        """A new session and its handle, written down before anybody is told.
+
+        A principal that has as many as it may loses the one it used longest ago; nobody else's.
+        """
+        await self._make_room(principal.name)
         handle = secrets.token_urlsafe(_HANDLE_BYTES)
         session = HttpSession(
             self._hub,
@@ -293,14 +289,55 @@ class HttpSessions:
         if session.dialects != dialects:
             return None
         self._sessions.move_to_end(digest)
+        self._note(principal.name, digest)
         if session.session_id is not None:
             self._hub.sessions.saw(session.session_id)
         return session
 
     async def end(self, session: HttpSession) -> None:
-        self._sessions.pop(session.digest, None)
-        session.close()
-        await self._hub.sessions.drop(session.digest)
+        await self._end(session.principal.name, session.digest)
+
+    async def _end(self, name: str, digest: bytes) -> None:
+        session = self._sessions.pop(digest, None)
+        if session is not None:
+            session.close()
+        known = self._known.get(name)
+        if known is not None:
+            known.pop(digest, None)
+            if not known:
+                del self._known[name]
+        self._hub.limiter.drop(digest.hex())
+        await self._hub.sessions.drop(digest)
+
+    async def _make_room(self, name: str) -> None:
+        limit = self._hub.settings.http_sessions
+        while len(self._known.get(name, ())) >= limit:
+            idle = next((each for each in self._known[name] if not self._is_busy(each)), None)
+            if idle is None:
+                raise Overloaded(f"at most {limit} sessions, and all of them are in use")
+            await self._end(name, idle)
+
+    def _is_busy(self, digest: bytes) -> bool:
+        held = self._sessions.get(digest)
+        return held is not None and held.is_busy
+
+    def _note(self, name: str, digest: bytes) -> None:
+        """This session was seen now."""
+        known = self._known.setdefault(name, OrderedDict())
+        known[digest] = None
+        known.move_to_end(digest)
+
+    def dismiss(self, names: frozenset[str]) -> None:
+        """These tokens are not what they were: nothing runs on, nobody is known by old rights.
+
+        A token that still is one finds its sessions again, with the rights it has now.
+        """
+        for digest, session in list(self._sessions.items()):
+            if session.principal.name in names:
+                session.close()
+                del self._sessions[digest]
+        for key in [key for key in self._visitors if key[0] in names]:
+            del self._visitors[key]
 
     def close(self) -> None:
         for session in self._sessions.values():
@@ -338,11 +375,11 @@ class HttpSessions:
 
     def _hold(self, session: HttpSession) -> None:
         self._sessions[session.digest] = session
+        self._note(session.principal.name, session.digest)
         if len(self._sessions) <= HELD:
             return
         for digest, held in list(self._sessions.items()):
-            busy = held.running or any(stream.has_reader for stream in held.streams.values())
-            if not busy and held is not session:
+            if not held.is_busy and held is not session:
                 held.close()
                 del self._sessions[digest]
                 return
@@ -350,14 +387,3 @@ class HttpSessions:
 
 def _digest(handle: str) -> bytes:
     return blake2b(handle.encode(), digest_size=32).digest()
-
-
-class _Asked:
-    """A request of ours, until it is answered."""
-
-    __slots__ = ("done", "error", "result")
-
-    def __init__(self) -> None:
-        self.done = anyio.Event()
-        self.result = b""
-        self.error = b""

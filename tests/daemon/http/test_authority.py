@@ -9,7 +9,9 @@ import pytest
 
 from daemon.authority import OWNER, Forbidden, Principal, authorise
 from daemon.exits import Exit
-from daemon.transports.http.tokens import read_tokens
+from daemon.house import House
+from daemon.transports.http.tokens import Tokens
+from store.model import NewTask
 from tests.support.memory import remembering_web
 from tests.support.web import Web, call, request, token_file
 from tests.support.wire import initialize, join
@@ -50,11 +52,16 @@ WAYS: Final = ("legacy", "modern", "rest")
 
 
 @pytest.fixture
-async def web(tmp_path: Path) -> AsyncGenerator[Web]:
+async def served(tmp_path: Path) -> AsyncGenerator[tuple[Web, House]]:
     tokens = token_file(tmp_path, TOKENS)
     async with remembering_web(tmp_path, server__token_file=tokens) as (running, house):
         await house.engine.create_bank("default")
-        yield running
+        yield running, house
+
+
+@pytest.fixture
+async def web(served: tuple[Web, House]) -> Web:
+    return served[0]
 
 
 def bearer(name: str) -> dict[str, str]:
@@ -88,7 +95,7 @@ async def test_every_tool_gets_the_same_verdict_on_every_way_in(web: Web) -> Non
     for tool, spec in specs.items():
         expected = {
             "boss": "allowed",
-            "reader": "allowed" if spec.read_only else "forbidden",
+            "reader": "allowed" if spec.read_only or spec.serves_readers else "forbidden",
             "other": "forbidden",
             None: "unknown",
         }
@@ -101,6 +108,34 @@ async def test_every_tool_gets_the_same_verdict_on_every_way_in(web: Web) -> Non
         answer = (await wire.wait_for(2))[1]
         assert "this token" not in json.dumps(answer), tool
         peer.lost()
+
+
+async def test_init_tells_a_reader_what_there_is_and_writes_nothing(
+    served: tuple[Web, House],
+) -> None:
+    web, house = served
+    task = NewTask(title="Water the plants", detail="daily")
+    await house.engine.put_tasks("default", [task])
+    before = await house.engine.stats("default")
+    sessions = await house.engine.sessions.counts(active_within_seconds=1e6)
+    answers = [
+        await web.client.post(
+            "/tools/awareness_init", json={"memory_id": bank, "source": "me"}, headers=bearer(who)
+        )
+        for who, bank in (("reader", "default"), ("reader", "default"), ("boss", "default"))
+    ]
+    first, second, bosses = (answer.json()["result"] for answer in answers)
+    assert first["context"]["open_tasks"] == bosses["context"]["open_tasks"] != []
+    assert first["session_id"] == second["session_id"], "the session of the connection"
+    assert bosses["session_id"].startswith("aw-me-")
+    assert await house.engine.stats("default") == before
+    after = await house.engine.sessions.counts(active_within_seconds=1e6)
+    assert after[0] == sessions[0] + 1, "the one the boss asked for"
+    missing = await web.client.post(
+        "/tools/awareness_init", json={"memory_id": "nobody-made-it"}, headers=bearer("reader")
+    )
+    assert "not found" in missing.text
+    assert [bank.name for bank in house.engine.banks()] == ["default"]
 
 
 async def test_a_bank_that_is_not_granted_is_refused_alike_whether_it_exists(web: Web) -> None:
@@ -195,7 +230,7 @@ async def test_metrics_are_for_the_owner(web: Web) -> None:
 )
 def test_a_token_file_with_a_mistake_keeps_the_door_shut(tmp_path: Path, text: str) -> None:
     with pytest.raises(Exit, match="token file"):
-        read_tokens(Path(token_file(tmp_path, text)))
+        Tokens(Path(token_file(tmp_path, text)))
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
@@ -203,13 +238,13 @@ def test_a_token_file_that_others_can_read_is_refused(tmp_path: Path, mode: int)
     path = Path(token_file(tmp_path, TOKENS))
     path.chmod(mode)
     with pytest.raises(Exit, match="chmod 600"):
-        read_tokens(path)
+        Tokens(path)
     link = tmp_path / "link"
     path.chmod(0o600)
     link.symlink_to(path)
     with pytest.raises(Exit):
-        read_tokens(link)
-    assert len(read_tokens(path)) == 4
+        Tokens(link)
+    assert len(Tokens(path)) == 4
 
 
 def test_the_one_function() -> None:
