@@ -1,7 +1,6 @@
 """Embedders: meaning from the install alone, an endpoint when configured, honest hashes below."""
 
 import hashlib
-import json
 import subprocess
 import sys
 from pathlib import Path
