@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ import store.native  # noqa: F401  (before NumPy)
 from scripts.benches.corpus import texts
 from store.embedded import EmbeddedEngine, open_engine
 from store.embedding import Embedder, Identity, choose_embedder
-from store.model import MODES, NewMemory, Query
+from store.model import MODES, NewMemory, Query, Stage
 from store.ranking import HybridRanking
 from store.vectors import stored_cosines, unpack
 
@@ -128,16 +129,9 @@ async def _import(directory: Path, some: Sequence[str]) -> dict[str, Any]:
         await engine.export(BANK, file)
     async with open_engine(directory / "to", ranking=HybridRanking) as engine:
         began, cpu = time.perf_counter(), time.process_time()
-        said = began
-
-        def tell(phase: str, done: int, total: int) -> None:
-            nonlocal said
-            if time.perf_counter() - said > 2 or done >= total:
-                said = time.perf_counter()
-                say(f"  {phase} {done}/{total}, {done / (said - began):.0f} a second")
-
-        await engine.import_file(BANK, file, progress=lambda *how_far: tell("stored", *how_far))
-        await engine.settle(BANK, watch=lambda stage: tell(stage.phase, stage.done, stage.total))
+        tell = Telling()
+        await engine.import_file(BANK, file, progress=partial(tell.say, "stored"))
+        await engine.settle(BANK, watch=tell)
         seconds = time.perf_counter() - began
         return {
             "memories": len(some),
@@ -145,6 +139,22 @@ async def _import(directory: Path, some: Sequence[str]) -> dict[str, Any]:
             "per_second": round(len(some) / seconds, 1),
             "cores_used": round((time.process_time() - cpu) / seconds, 2),
         }
+
+
+class Telling:
+    """Says how far a long step is, every few seconds."""
+
+    def __init__(self) -> None:
+        self._said_at = self._began = time.perf_counter()
+
+    def __call__(self, stage: Stage) -> None:
+        self.say(stage.phase, stage.done, stage.total)
+
+    def say(self, phase: str, done: int, total: int) -> None:
+        now = time.perf_counter()
+        if now - self._said_at > 3 or done >= total:
+            self._said_at = now
+            say(f"  {phase} {done}/{total}, {now - self._began:.0f} s")
 
 
 def measure(size: int, queries: int, *, peers: bool) -> dict[str, Any]:
@@ -221,7 +231,7 @@ async def fill(directory: Path, stored: Sequence[str], embedder: Embedder) -> di
         put_seconds = time.perf_counter() - started
         say("  making vectors and graph")
         started = time.perf_counter()
-        await engine.settle(BANK)
+        await engine.settle(BANK, watch=Telling())
         return {
             "bulk_puts_per_second": round(len(stored) / put_seconds, 1),
             "index_seconds": round(time.perf_counter() - started, 1),
@@ -246,6 +256,13 @@ async def search(directory: Path, asked: Sequence[str], embedder: Embedder) -> d
                 await engine.search(Query(bank=BANK, text=text, mode=mode))
                 seconds.append(time.perf_counter() - began)
             figures[mode] = percentiles(seconds)
+        seconds = []
+        for text in asked:
+            await engine.search(Query(bank=BANK, text=text, mode="semantic"))  # its vector is kept
+            began = time.perf_counter()
+            await engine.search(Query(bank=BANK, text=text))
+            seconds.append(time.perf_counter() - began)
+        figures["hybrid_vector_known"] = percentiles(seconds)  # what the peers are given
         figures["recall_at_10"] = await recall_against_exact(engine, asked, embedder)
         return figures
 
