@@ -167,14 +167,15 @@ def _hybrid(
     most = max((c.words for c in candidates), default=0.0)
     cover = min(1.0, most / yardstick) if yardstick > 0 else 0.0
     damping = min(1.0, cover / FULL_COVER) ** DAMPING / most if most > 0 else 0.0
-    by_words *= damping
-    base = {c.id: by_words * c.words + by_meaning * max(0.0, c.cosine or 0.0) for c in candidates}
+    keyword = {c.id: by_words * c.words * damping for c in candidates}
+    vector = {c.id: by_meaning * max(0.0, c.cosine or 0.0) for c in candidates}
+    base = {c.id: keyword[c.id] + vector[c.id] for c in candidates}
     context = _context(candidates, base)
-    values = {
-        c.id: round(base[c.id] + context[c.id] + _boosts(c), _DIGITS)
-        for c in candidates
-        if c.may_answer
-    }
+    values: dict[int, float] = {}
+    boosts: dict[int, float] = {}
+    for c in candidates:
+        boosts[c.id] = PHRASE * c.is_phrase - ASKING * c.is_asking + _recency(c)
+        values[c.id] = round(base[c.id] + context[c.id] + boosts[c.id], _DIGITS)
     ordered = sorted((c for c in candidates if c.may_answer), key=lambda c: (-values[c.id], -c.id))
     fifth = values[ordered[_STANDOUT_RANK].id] if len(ordered) > _STANDOUT_RANK else 0.0
     leading = nlargest(2, (c.words for c in candidates))
@@ -191,10 +192,10 @@ def _hybrid(
         parts = _parts(
             c,
             yardstick,
-            keyword=by_words * c.words,
-            vector=by_meaning * max(0.0, c.cosine or 0.0),
+            keyword=keyword[c.id],
+            vector=vector[c.id],
             context=context[c.id],
-            boosts=_boosts(c),
+            boosts=boosts[c.id],
             value=value,
         )
         ranked.append(Ranked(id=c.id, value=value, score=_floored(c, score), parts=parts))
@@ -211,9 +212,8 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
     for c in candidates:
         if c.group is not None and excess[c.id] > 0.0:
             groups.setdefault(c.group, []).append(excess[c.id])
-    company = {
-        group: _Company(sorted(values, reverse=True)[: GROUP_BEST + 1])
-        for group, values in groups.items()
+    best = {
+        group: sorted(values, reverse=True)[: GROUP_BEST + 1] for group, values in groups.items()
     }
     gained: dict[int, float] = {}
     for c in candidates:
@@ -224,32 +224,22 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
             gain += AFTER * excess.get(c.after, 0.0)
         if c.two_before is not None:
             gain += TWO_BEFORE * excess.get(c.two_before, 0.0)
-        if c.group in company:
-            gain += GROUP * company[c.group].without(excess[c.id])
+        if c.group in best:
+            gain += GROUP * _company(best[c.group], excess[c.id])
         gained[c.id] = gain
     return gained
 
 
-class _Company:
+def _company(best: Sequence[float], own: float) -> float:
     """The mean of a group's three best, an item itself left out."""
-
-    __slots__ = ("_all", "_least", "_three")
-
-    def __init__(self, best: Sequence[float]) -> None:
-        self._all = sum(best)
-        self._three = sum(best[:GROUP_BEST])
-        self._least = best[min(GROUP_BEST, len(best)) - 1]
-
-    def without(self, own: float) -> float:
-        return (self._all - own if own >= self._least else self._three) / GROUP_BEST
+    total = sum(best) - own if own in best[:GROUP_BEST] else sum(best[:GROUP_BEST])
+    return total / GROUP_BEST
 
 
-def _boosts(candidate: Candidate) -> float:
-    """The query's own words in order, what only asks, what is recent."""
-    boost = PHRASE * candidate.is_phrase - ASKING * candidate.is_asking
-    if candidate.age_days is not None:
-        boost += RECENT * 0.5 ** (max(0.0, candidate.age_days) / RECENT_HALF_DAYS)
-    return float(boost)
+def _recency(candidate: Candidate) -> float:
+    if candidate.age_days is None:
+        return 0.0
+    return float(RECENT * 0.5 ** (max(0.0, candidate.age_days) / RECENT_HALF_DAYS))
 
 
 def _standing(value: float, standout: float, lead: float) -> float:
