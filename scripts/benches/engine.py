@@ -32,6 +32,7 @@ import anyio
 
 import store.native  # noqa: F401  (before NumPy)
 from scripts.benches.corpus import texts
+from store import database
 from store.embedded import EmbeddedEngine, open_engine
 from store.embedding import Embedder, Identity, choose_embedder
 from store.model import MODES, NewMemory, Query, Stage
@@ -354,23 +355,33 @@ async def put_rates(directory: Path, some: Sequence[str]) -> dict[str, Any]:
             began = time.perf_counter()
             await engine.put(BANK, NewMemory(text=text))
             seconds.append(time.perf_counter() - began)
-        waiting = [f"{text} again" for text in some]
-        began = time.perf_counter()
-
-        async def caller(number: int) -> None:
-            for text in waiting[number::64]:
-                await engine.put(BANK, NewMemory(text=text))
-
-        async with anyio.create_task_group() as callers:
-            for number in range(64):
-                callers.start_soon(caller, number)
-        rate = len(waiting) / (time.perf_counter() - began)
+        together = await many_callers(engine, [f"{text} again" for text in some])
+        grouped, database.GROUP_LIMIT = database.GROUP_LIMIT, 1  # type: ignore[misc]
+        try:
+            apart = await many_callers(engine, [f"{text} once more" for text in some[:500]])
+        finally:
+            database.GROUP_LIMIT = grouped  # type: ignore[misc]
     return {
         "put_one_caller": percentiles(seconds),
-        "put_64_callers_per_second": round(rate, 1),
+        "put_64_callers_per_second": together,
+        "put_64_callers_a_commit_each_per_second": apart,
         "bare_commit": percentiles(bare),
         "bare_commits_per_second": round(len(bare) / sum(bare), 1),
     }
+
+
+async def many_callers(engine: EmbeddedEngine, some: Sequence[str], callers: int = 64) -> float:
+    """Puts a second when so many wait for theirs at the same time."""
+    began = time.perf_counter()
+
+    async def caller(number: int) -> None:
+        for text in some[number::callers]:
+            await engine.put(BANK, NewMemory(text=text))
+
+    async with anyio.create_task_group() as group:
+        for number in range(callers):
+            group.start_soon(caller, number)
+    return round(len(some) / (time.perf_counter() - began), 1)
 
 
 def bare_commits(path: Path, some: Sequence[str]) -> list[float]:
