@@ -168,7 +168,7 @@ class BankIndex:
             self.cache.load(self.bank.snapshot, self.bank.bank.id, change)
 
         self._tell(Stage(phase="loading", done=0, total=1))
-        (change,) = await self.bank.database.read(_change)
+        change, _ = await self.bank.database.read(_counters)
         try:
             await self._worker.call(partial(load, change))
         except SnapshotBroken:
@@ -180,7 +180,7 @@ class BankIndex:
         """A graph over every vector there is, while searches scan."""
         model = self.model
         builder = await self._worker.call(self.cache.new_graph)
-        (change,) = await self.bank.database.read(_change)
+        change, items = await self.bank.database.read(_counters)
         page: Callable[[Connection], Vectors]
         while model is not None:
             page = partial(_page, after=builder.covered, model=model)
@@ -188,7 +188,8 @@ class BankIndex:
             if not rows:
                 break
             await self._worker.call(partial(builder.add, rows, threads=GRAPH_THREADS))
-            self._tell(Stage(phase="building", done=min(builder.covered, change), total=change))
+            done = len(builder.graph)
+            self._tell(Stage(phase="building", done=done, total=max(done, items)))
         if self.cache.adopt(_through(builder, change)):
             self._saved = 0
             self.degraded.discard("snapshot-broken")
@@ -218,8 +219,8 @@ def _through(builder: GraphBuilder, change: int) -> GraphBuilder:
 # --- units of work ------------------------------------------------------------------------------
 
 
-def _change(connection: Connection) -> tuple[int]:
-    row: tuple[int] = connection.execute("SELECT change FROM state").fetchone()
+def _counters(connection: Connection) -> tuple[int, int]:
+    row: tuple[int, int] = connection.execute("SELECT change, items FROM state").fetchone()
     return row
 
 
