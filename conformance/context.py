@@ -57,6 +57,12 @@ class Settings:
     timeout: float = 5.0
     case_seconds: float = 40.0
     quiet_seconds: float = 0.4
+    keep_alive_seconds: float = 30.0
+    """How long a quiet stream may say nothing at all."""
+    dribble_seconds: float = 35.0
+    """How long a server may wait for a request that arrives a byte at a time."""
+    idle_seconds: float | None = None
+    """After how long the server says it forgets an idle session."""
     roles: Mapping[str, roles.Role] = field(default_factory=dict)
     spoken: frozenset[str] = frozenset()
     """Revisions known to be spoken, beside those the run itself finds out about."""
@@ -243,6 +249,10 @@ class Context(Tap):
             # The beginning shows how the case was set up, the end how it went wrong.
             del self.evidence[KEPT_EXCHANGES // 2 : -KEPT_EXCHANGES]
         return exchange
+
+    def record(self, sent: bool, data: bytes) -> None:
+        """Keep as evidence what went over a connection that is no peer's."""
+        self._note(sent, data, 0)
 
     def sent(self, peer: Peer, data: bytes) -> None:
         self._note(True, data, peer.number)
