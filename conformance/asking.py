@@ -102,12 +102,16 @@ def verb(ctx: Context, name: str, session: Session, more: Headers | None = None)
     return endpoint(ctx).ask(name, None, _headers(None, more, session))
 
 
-def get_stream(ctx: Context, session: Session, last: str | None = None) -> EventStream:
+def get_stream(
+    ctx: Context, session: Session, last: str | None = None, *, accept: str = "text/event-stream"
+) -> EventStream:
     """The stream a GET opens; `last` asks for what came after that event."""
-    more: Headers = {"Accept": "text/event-stream", "Content-Type": None}
+    more: Headers = {"Accept": accept, "Content-Type": None}
     if last is not None:
         more["Last-Event-ID"] = last
-    return endpoint(ctx).stream("GET", None, _headers(None, more, session))
+    stream = endpoint(ctx).stream("GET", None, _headers(None, more, session))
+    ctx.record(False, b"GET: %d" % stream.status)  # what happens next happens with it open
+    return stream
 
 
 def listen(ctx: Context, session: Session) -> EventStream:

@@ -45,6 +45,10 @@ SUITES = (
     "concurrency",
     "process",
     "http",
+    "headers",
+    "streams",
+    "sessions",
+    "raw_http",
     "scans",
 )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,6 +81,8 @@ class Context(Tap):
         self.evidence: list[Exchange] = []
         self.stderr = b""
         self.toured = False
+        self.vigils: dict[str, Future[None]] = {}
+        """Long waits that go on while other cases are tried."""
         self._shared: Peer | None = None
         self._opened: list[Peer] = []
         self._rested: dict[bytes, list[Peer]] = {}

@@ -96,7 +96,8 @@ class HttpEndpoint:
         connection = self.open(WHOLE_SECONDS + self.timeout)
         try:
             connection.request(method, path or self.path, body, self.signed(headers or {}))
-            return Reply(connection.getresponse())
+            with contextlib.closing(connection.getresponse()) as response:
+                return Reply(response)
         finally:
             connection.close()
 
@@ -106,16 +107,11 @@ class HttpEndpoint:
         """One request whose answer is read as it comes."""
         connection = self.open()
         try:
-            # The head of an answer has to come in time; what follows may be quiet for long.
-            connection.sock.settimeout(WHOLE_SECONDS + self.timeout)
             connection.request(method, self.path, body, self.signed(headers or {}))
-            sock = connection.sock
-            response = connection.getresponse()
-            sock.settimeout(SECONDS)
         except BaseException:
             connection.close()
             raise
-        return EventStream(sock, response)
+        return EventStream(connection, head_seconds=WHOLE_SECONDS + self.timeout)
 
     def describe(self) -> str:
         return f"http: {self.url}"

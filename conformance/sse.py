@@ -126,29 +126,52 @@ def parse(body: bytes) -> list[Event]:
 
 
 class EventStream:
-    """A response that may be a stream. Closing it hangs up."""
+    """A response that may be a stream, read in the background. Closing it hangs up."""
 
-    def __init__(self, sock: socket.socket, response: http.client.HTTPResponse) -> None:
-        self.status = response.status
-        self.headers = {name.lower(): value for name, value in response.getheaders()}
-        self.is_stream = "text/event-stream" in self.headers.get("content-type", "")
+    def __init__(self, connection: http.client.HTTPConnection, *, head_seconds: float) -> None:
         self.events: list[Event] = []
         self.body = b""
         self.ended = False
         self.parser = Parser()
         self._taken = 0
-        self._sock = sock
-        self._response = response
+        self._head_seconds = head_seconds
+        self._head: http.client.HTTPResponse | None = None
+        self._has_head = threading.Event()
+        self._connection = connection
+        self._sock = connection.sock  # the connection forgets it if the answer says it will close
         self._chunks: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._read, daemon=True, name="event-stream").start()
 
     def _read(self) -> None:
         seen = 0
         with contextlib.suppress(OSError, ValueError, AttributeError, http.client.HTTPException):
-            while seen < FLOOD and (chunk := self._response.read1(65536)):
-                seen += len(chunk)
-                self._chunks.put(chunk)
+            self._head = response = self._connection.getresponse()
+            self._has_head.set()
+            with contextlib.closing(response):
+                while seen < FLOOD and (chunk := response.read1(65536)):
+                    seen += len(chunk)
+                    self._chunks.put(chunk)
+        self._has_head.set()
         self._chunks.put(b"")
+
+    @property
+    def _response(self) -> http.client.HTTPResponse:
+        self._has_head.wait(self._head_seconds)
+        if self._head is None:
+            raise TimeoutError(f"no answer at all in {self._head_seconds:g} seconds")
+        return self._head
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {name.lower(): value for name, value in self._response.getheaders()}
+
+    @property
+    def is_stream(self) -> bool:
+        return "text/event-stream" in self.headers.get("content-type", "")
 
     def _pump(self, seconds: float) -> bool:
         """Take in what has come, waiting at most so long for anything; whether something came."""
@@ -160,7 +183,7 @@ class EventStream:
             return False
         if not chunk:
             self.ended = True
-            if self.is_stream:
+            if self._head is not None and self.is_stream:
                 self.parser.end()
             return True
         self.body += chunk

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from conformance import revisions
-from conformance.asking import basic, code, endpoint, open_session, post, status, verb
+from conformance.asking import Headers, basic, code, endpoint, open_session, post, status, verb
 from conformance.check import NotApplicable, case, cases_of, need
 from conformance.context import Context
 from conformance.http import ACCEPT, encoded, headers_for
@@ -20,6 +20,13 @@ def _tool(ctx: Context) -> dict[str, Any]:
     """A tools/call of a tool that is not there: the headers are judged before that is noticed."""
     params = {"name": "conform_nothing", "arguments": {}, "_meta": revisions.meta({})}
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+@case("H01")
+def _one_path(ctx: Context) -> None:
+    headers = headers_for(basic(ctx), None, None)
+    body = json.dumps(basic(ctx)).encode()
+    status(endpoint(ctx).ask("POST", body, headers, path="/conform-nothing-here"), 404)
 
 
 # -- who is asked, and how -----------------------------------------------------------------------
@@ -54,6 +61,17 @@ def _foreign_host(ctx: Context) -> None:
     need(400 <= answer.status < 500, f"status {answer.status}")
 
 
+@case("H06")
+def _credential(ctx: Context) -> None:
+    if endpoint(ctx).token is None:
+        raise NotApplicable("no credential was given (--token)")
+    for said in ("", "Bearer conform-made-this-up"):
+        headers = {**headers_for(basic(ctx), None, None), "Authorization": said}
+        for name in ("POST", "GET", "DELETE"):
+            body = json.dumps(basic(ctx)).encode() if name == "POST" else None
+            status(endpoint(ctx).ask(name, body, headers), 401)
+
+
 @case("H07")
 def _kind(ctx: Context) -> None:
     answer = post(ctx, basic(ctx))
@@ -86,6 +104,17 @@ def _accepted(ctx: Context) -> None:
     answer = post(ctx, note, None, session)
     status(answer, 202)
     need(not answer.body, f"a body: {answer.body[:100]!r}")
+
+
+@case("H11")
+def _unacceptable(ctx: Context) -> None:
+    session = None if ctx.modern else open_session(ctx)
+    more: Headers = {"MCP-Protocol-Version": ctx.revision} if ctx.modern else {}
+    answer = post(ctx, {"jsonrpc": "2.0", "method": 7}, more, session)
+    need(400 <= answer.status < 500, f"status {answer.status}")
+    if "json" in answer.headers.get("content-type", "") and answer.body:
+        id = answer.json.get("id")
+        need(id is None, f"the error carries the id {id!r}, which nobody sent")
 
 
 @case("H12")
@@ -194,6 +223,38 @@ def _other_verbs(ctx: Context) -> None:
     answer = endpoint(ctx).ask("PUT", b"{}", {"Content-Type": "application/json"})
     status(answer, 405)
     need("POST" in answer.headers.get("allow", ""), "no Allow header that lists POST")
+
+
+@case("H39")
+def _both_eras(ctx: Context) -> None:
+    spoken = ctx.settings.spoken
+    eras = [max(spoken & set(era), default="") for era in (revisions.LEGACY, revisions.MODERN)]
+    if not all(eras):
+        raise NotApplicable("the server speaks the revisions of one era only")
+
+    def ask(number: int) -> str | None:
+        version = eras[number % 2]
+        answer = post(ctx, _opening(version, number))
+        message = answer.messages()[-1] if answer.body else {}
+        told = {"resultType": "complete"} if version in revisions.MODERN else {}
+        told = told or {"protocolVersion": version}
+        if answer.status != 200 or message.get("id") != number:
+            return f"{version} was answered with {answer.status} {answer.body[:100]!r}"
+        result = message.get("result", {})
+        return None if told.items() <= result.items() else f"{version} was answered {result}"
+
+    with ThreadPoolExecutor(8) as pool:
+        wrong = [what for what in pool.map(ask, range(24)) if what is not None]
+    need(not wrong, f"{len(wrong)} of 24 clients of both eras: {wrong[:1]}")
+
+
+def _opening(version: str, id: int) -> dict[str, Any]:
+    if version in revisions.MODERN:
+        params: dict[str, Any] = {"_meta": revisions.meta({})}
+        return {"jsonrpc": "2.0", "id": id, "method": "server/discover", "params": params}
+    client = dict(revisions.CLIENT)
+    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
+    return {"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}
 
 
 # -- sessions ------------------------------------------------------------------------------------
