@@ -16,7 +16,7 @@ from threading import Thread
 from typing import Any
 
 from conformance.asking import basic, code, endpoint, post, status
-from conformance.check import Failed, NotApplicable, case, need
+from conformance.check import Failed, NotApplicable, case, early, need
 from conformance.context import Context
 from conformance.http import Reply, headers_for
 
@@ -193,14 +193,19 @@ def _vigil(ctx: Context, name: str, start: bytes, rest: bytes) -> Future[None]:
     return future
 
 
+@early("H35a", "H35b")
+def _begin(ctx: Context) -> None:
+    """Both waits may take half a minute: they go on while other cases are tried."""
+    if ctx.vigils:
+        return
+    head = _head(ctx)[:-2]
+    ctx.vigils["head"] = _vigil(ctx, "the rest of a head", head, b"X-Slow: " + b"x" * 2000)
+    whole = _head(ctx, "Content-Length: 5000") + b"{"
+    ctx.vigils["body"] = _vigil(ctx, "the rest of a body", whole, b" " * 4000)
+
+
 def _slow(ctx: Context, name: str) -> None:
-    """Both waits are begun by whichever case comes first: they may take half a minute each."""
-    if not ctx.vigils:
-        long = b"x" * 2000
-        head = _head(ctx)[:-2]
-        ctx.vigils["head"] = _vigil(ctx, "the rest of a head", head, b"X-Slow: " + long)
-        whole = _head(ctx, "Content-Length: 5000")
-        ctx.vigils["body"] = _vigil(ctx, "the rest of a body", whole + b"{", b" " * 4000)
+    _begin(ctx)
     began = time.monotonic()
     for _ in range(5):  # others are served meanwhile
         status(post(ctx, basic(ctx)), 200)
