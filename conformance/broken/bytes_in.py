@@ -10,6 +10,8 @@ import threading
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
+from conformance.broken.reference import LIMIT
+
 if TYPE_CHECKING:
     from conformance.broken.web import WebServer
 
@@ -113,6 +115,9 @@ class Bytes(BaseHTTPRequestHandler):
         if coding is not None and lengths and not self._is("http_smuggled"):
             self.close_connection = True
             raise Refused(400)
+        if lengths and int(lengths[0]) > LIMIT and not self._is("http_no_limit"):
+            self.close_connection = True
+            raise Refused(413)
         if coding is not None and not self._is("http_no_chunks"):
             return self._chunks()
         return self.rfile.read(int(lengths[0])) if lengths else b""

@@ -16,6 +16,7 @@ from http.server import ThreadingHTTPServer
 from typing import Any
 
 from conformance import revisions
+from conformance.broken import methods
 from conformance.broken.bytes_in import Bytes, Refused
 from conformance.broken.flaw import Flaw
 from conformance.broken.mirrors import judge_mirrors
@@ -29,6 +30,7 @@ MODERN = revisions.E
 LOCAL = re.compile(r"http://(localhost|127\.0\.0\.1)(:\d+)?")
 TOKENS = ("reference-one", "reference-two")
 PATH = "/mcp"
+EARLIER = {**methods.LEGACY, **methods.MODERN}
 KEEP_ALIVE = 0.3
 RETRY_MS = 200
 
@@ -153,7 +155,9 @@ class Handler(Bytes):
         handle = self.headers.get("mcp-session-id")
         id = message.get("id") if isinstance(message, dict) else None
         if handle is None:
-            raise Refused(404 if self._is("http_missing_404") else 400, -32602, id)
+            known = isinstance(message, dict) and str(message.get("method")) in EARLIER
+            status = 404 if self._is("http_missing_404") else 400
+            raise Refused(status, -32602 if known else -32600, id)
         sessions = self.server.sessions
         session = sessions.get(handle)
         if session is not None and session.is_idle and not self._is("http_never_expires"):

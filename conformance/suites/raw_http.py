@@ -1,4 +1,4 @@
-"""H05, H21, H35 to H37: HTTP to the byte, as no library would send it."""
+"""F13, H05, H21, H35 to H37: HTTP to the byte, as no library would send it."""
 
 from __future__ import annotations
 
@@ -154,6 +154,14 @@ def _repeated(ctx: Context) -> None:
         reply = line.answer()
         status(reply, 400)
         code(reply, -32020)
+
+
+@case("F13")
+def _too_large(ctx: Context) -> None:
+    with _line(ctx) as line:
+        line.socket.settimeout(ctx.timeout)
+        line.send(_head(ctx, f"Content-Length: {10**12}") + b"{")
+        status(line.answer(), 413)
 
 
 # -- slow clients --------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ for name, cases, about, revision in (
     ("http-get-any", "S02c", "the stream of an unknown session is opened", D),
     ("http-undying", "S03", "an ended session lives on", D),
     ("http-shared", "S04", "sessions are not told apart", D),
+    ("http-no-limit", "F13", "a body may be of any size", None),
     ("http-any-path", "H01", "every path is the endpoint", None),
     ("http-everywhere", "H05", "it listens at more than one address", None),
     ("http-no-auth", "H06", "anybody may ask", None),
