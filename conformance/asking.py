@@ -184,10 +184,17 @@ def identified(events: list[Event]) -> list[Event]:
     return [event for event in events if event.id]
 
 
+def error_of(answer: Reply) -> dict[str, Any]:
+    """The error in an answer, be it JSON or a stream; {} if there is none."""
+    messages = answer.messages()
+    error = messages[-1].get("error") if messages and isinstance(messages[-1], dict) else None
+    return error if isinstance(error, dict) else {}
+
+
 def status(answer: Reply, *wanted: int) -> None:
     need(answer.status in wanted, f"status {answer.status}, body {show(answer.body, 200)}")
 
 
 def code(answer: Reply, code: int) -> None:
-    found = answer.json.get("error", {}).get("code")
+    found = error_of(answer).get("code")
     need(found == code, f"error {found}, not {code}")

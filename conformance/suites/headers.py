@@ -116,7 +116,7 @@ def _unsupported(ctx: Context) -> None:
     answer = post(ctx, _of_version(ctx, "1999-01-01"))
     status(answer, 400)
     code(answer, -32022)
-    need(answer.json.get("id") == "odd", "the id is not there")
+    need(answer.messages()[-1].get("id") == "odd", "the id is not there")
 
 
 @case("H40c")
