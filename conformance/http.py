@@ -188,10 +188,13 @@ class Relay(threading.Thread):
             )
             is_call = isinstance(message, list) or (isinstance(message, dict) and "id" in message)
             key = json.dumps(message.get("id")) if isinstance(message, dict) else ""
+            with self._state:  # of two requests under one id, nobody could say which was refused
+                is_twin = key in self._open
+            refusable = message if _is_request(message) and not is_twin else None
             if _method(message) == "initialize":
-                self._read(connection, opens=True)
+                self._read(connection, refusable, opens=True)
             elif is_call and not (isinstance(message, dict) and "method" not in message):
-                self._begin(key, connection)
+                self._begin(key, connection, refusable)
             else:
                 self._read(connection)
                 if (
@@ -200,7 +203,7 @@ class Relay(threading.Thread):
                 ):
                     self._listen()
 
-    def _begin(self, key: str, connection: http.client.HTTPConnection) -> None:
+    def _begin(self, key: str, connection: http.client.HTTPConnection, refusable: Any) -> None:
         sock = connection.sock  # which the connection forgets if the answer says it will close
         with self._state:
             self._running += 1
@@ -209,7 +212,7 @@ class Relay(threading.Thread):
         def read() -> None:
             try:
                 with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-                    self._read(connection)
+                    self._read(connection, refusable)
             finally:
                 with self._state:
                     self._running -= 1
@@ -236,7 +239,9 @@ class Relay(threading.Thread):
 
     # -- from the server to the case ----------------------------------------------------------
 
-    def _read(self, connection: http.client.HTTPConnection, *, opens: bool = False) -> None:
+    def _read(
+        self, connection: http.client.HTTPConnection, asked: Any = None, *, opens: bool = False
+    ) -> None:
         with contextlib.closing(connection):
             response = connection.getresponse()
             with response:
@@ -247,10 +252,12 @@ class Relay(threading.Thread):
                         self._note(data, opens)
                         self._write(data)
                     return
-                body = response.read()
+                body = response.read().strip()
                 self._note(body, opens)
-                if body.strip():
-                    self._write(body.strip().replace(b"\n", b" "))
+                if asked is not None and response.status >= 400:
+                    body = _addressed(body, asked["id"])
+                if body:
+                    self._write(body.replace(b"\n", b" "))
 
     def _note(self, body: bytes, opens: bool) -> None:
         if opens:
@@ -351,6 +358,22 @@ def _events(response: http.client.HTTPResponse) -> Any:
             data = []
             if whole.strip():
                 yield whole.replace(b"\n", b" ")
+
+
+def _is_request(message: Any) -> bool:
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return False
+    id = message.get("id")
+    is_named = isinstance(message.get("method"), str)
+    return is_named and isinstance(id, str | int) and not isinstance(id, bool)
+
+
+def _addressed(body: bytes, id: Any) -> bytes:
+    """An error that goes with a status refuses the request it answers, if it names none itself."""
+    answer = _read(body)
+    if not isinstance(answer, dict) or "error" not in answer or answer.get("id") is not None:
+        return body
+    return json.dumps({**answer, "id": id}).encode()
 
 
 def _method(message: Any) -> Any:

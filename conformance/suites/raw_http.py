@@ -287,7 +287,8 @@ def _two_lengths(ctx: Context) -> None:
         lengths = (f"Content-Length: {len(body)}", f"Content-Length: {len(body) + 40}")
         line.send(_head(ctx, *lengths) + body)
         status(line.answer(), 400)
-        need(line.ended(ctx.timeout), "two lengths, and the connection is still used")
+        # Soon, that is: later it may be closed only because nobody uses it.
+        need(line.ended(min(2.0, ctx.timeout)), "two lengths, and the connection stays open")
 
 
 @case("H37b")
@@ -297,6 +298,9 @@ def _length_and_chunks(ctx: Context) -> None:
     with _line(ctx) as line:
         line.send(_head(ctx, *both) + chunks)
         need(line.answer().status < 500, "the server did not know what to do")
-        with contextlib.suppress(OSError):
+        try:
             line.send(_post(ctx, "second"))
-            need(line.ended(ctx.timeout), "a length and chunks, and the connection is still used")
+            again = line.answer()
+        except OSError:
+            return  # it was closed, as it has to be
+        need(False, f"a length and chunks, and the next request is answered with {again.status}")
