@@ -6,7 +6,7 @@ import contextlib
 import json
 import select
 import socket
-import threading
+import time
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,6 @@ class Bytes(BaseHTTPRequestHandler):
     server: WebServer
     gone = False
     who = ""
-    _clock: threading.Timer | None = None
 
     def log_message(self, format: str, *args: Any) -> None:
         """A reference server is quiet."""
@@ -60,15 +59,13 @@ class Bytes(BaseHTTPRequestHandler):
             self._stop_clock()
 
     def _start_clock(self) -> None:
-        self._clock = threading.Timer(ARRIVAL_SECONDS, self._too_slow)
-        self._clock.daemon = True
-        self._clock.start()
+        self.server.deadlines[self] = time.monotonic() + ARRIVAL_SECONDS
 
     def _stop_clock(self) -> None:
-        if self._clock is not None:
-            self._clock.cancel()
+        self.server.deadlines.pop(self, None)
 
-    def _too_slow(self) -> None:
+    def too_slow(self) -> None:
+        """Whoever takes so long to ask is not waited for."""
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 

@@ -385,6 +385,13 @@ class WebServer(ThreadingHTTPServer):
         self.core = Server(flaw)
         self.sessions: dict[str, Session] = {}
         self.met_modern = False
+        self.deadlines: dict[Bytes, float] = {}
+
+    def service_actions(self) -> None:
+        now = time.monotonic()
+        for handler, deadline in list(self.deadlines.items()):
+            if now > deadline:
+                handler.too_slow()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that hangs up is nothing to talk about."""
