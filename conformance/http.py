@@ -156,6 +156,7 @@ class Relay(threading.Thread):
         self._writing = threading.Lock()
         self._state = threading.Condition()
         self._open: dict[str, socket.socket] = {}
+        self._twins: set[str] = set()
         self._running = 0
         self._session: str | None = None
         self._version: str | None = None
@@ -188,9 +189,10 @@ class Relay(threading.Thread):
             )
             is_call = isinstance(message, list) or (isinstance(message, dict) and "id" in message)
             key = json.dumps(message.get("id")) if isinstance(message, dict) else ""
-            with self._state:  # of two requests under one id, nobody could say which was refused
-                is_twin = key in self._open
-            refusable = message if _is_request(message) and not is_twin else None
+            with self._state:
+                if key in self._open:
+                    self._twins.add(key)
+            refusable = message if _is_request(message) else None
             if _method(message) == "initialize":
                 self._read(connection, refusable, opens=True)
             elif is_call and not (isinstance(message, dict) and "method" not in message):
@@ -254,7 +256,9 @@ class Relay(threading.Thread):
                     return
                 body = response.read().strip()
                 self._note(body, opens)
-                if asked is not None and response.status >= 400:
+                # Of two requests under one id, nobody can say which was refused.
+                is_sure = asked is not None and json.dumps(asked["id"]) not in self._twins
+                if is_sure and response.status >= 400:
                     body = _addressed(body, asked["id"])
                 if body:
                     self._write(body.replace(b"\n", b" "))
