@@ -42,6 +42,11 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--stdio", action="store_true", help="start the command after -- as a child")
     where.add_argument("--unix", metavar="PATH", help="connect to a unix socket")
     where.add_argument("--http", metavar="URL", help="an MCP endpoint, Streamable HTTP")
+    where.add_argument("--token", metavar="TOKEN", help="bearer token for every HTTP request")
+    where.add_argument("--other-token", metavar="TOKEN", help="somebody else's, for S15")
+    where.add_argument(
+        "--idle-seconds", type=float, metavar="S", help="when idle HTTP sessions expire, for S05"
+    )
     where.add_argument("command", nargs="*", help=argparse.SUPPRESS)
     where.add_argument(
         "--env",
@@ -82,7 +87,15 @@ def _endpoint(options: argparse.Namespace) -> Endpoint:
     if options.http is not None:
         if options.command:
             raise Usage(f"--http takes no command, but {options.command[0]!r} follows")
-        return HttpEndpoint(options.http, timeout=options.timeout)
+        return HttpEndpoint(
+            options.http,
+            timeout=options.timeout,
+            token=options.token or os.environ.get("MCP_CONFORM_TOKEN"),
+            other_token=options.other_token or os.environ.get("MCP_CONFORM_OTHER_TOKEN"),
+        )
+    for name in ("token", "other_token", "idle_seconds"):
+        if getattr(options, name) is not None:
+            raise Usage(f"--{name.replace('_', '-')} is for --http")
     if options.unix is not None:
         if options.command:
             raise Usage(f"--unix takes no command, but {options.command[0]!r} follows")
@@ -101,8 +114,15 @@ def _endpoint(options: argparse.Namespace) -> Endpoint:
 def _settings(options: argparse.Namespace) -> Settings:
     if options.timeout <= 0 or options.case_timeout <= 0:
         raise Usage("timeouts are seconds above 0")
+    if options.idle_seconds is not None and options.idle_seconds <= 0:
+        raise Usage("--idle-seconds is a time above 0")
     given = roles.read_roles(Path(options.roles)) if options.roles else {}
-    return Settings(timeout=options.timeout, case_seconds=options.case_timeout, roles=given)
+    return Settings(
+        timeout=options.timeout,
+        case_seconds=options.case_timeout,
+        idle_seconds=options.idle_seconds,
+        roles=given,
+    )
 
 
 def _levels(text: str) -> list[str]:

@@ -45,6 +45,10 @@ SUITES = (
     "concurrency",
     "process",
     "http",
+    "headers",
+    "streams",
+    "sessions",
+    "raw_http",
     "scans",
 )
 
@@ -73,6 +77,8 @@ Scan = Callable[["View"], "str | bool | None"]
 
 CASES: dict[str, Check] = {}
 SCANS: dict[str, Scan] = {}
+EARLY: dict[str, Check] = {}
+"""What a case that mostly waits sets going before the first case, so that nobody waits for it."""
 
 
 def case(*ids: str) -> Callable[[Check], Check]:
@@ -84,6 +90,16 @@ def case(*ids: str) -> Callable[[Check], Check]:
                 raise ValueError(f"two checks for {name}")
             CASES[name] = check
         return check
+
+    return register
+
+
+def early(*ids: str) -> Callable[[Check], Check]:
+    """Register what is begun ahead of a case; it keeps what it needs in `Context.vigils`."""
+
+    def register(begin: Check) -> Check:
+        EARLY.update(dict.fromkeys(ids, begin))
+        return begin
 
     return register
 

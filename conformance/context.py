@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +58,12 @@ class Settings:
     timeout: float = 5.0
     case_seconds: float = 40.0
     quiet_seconds: float = 0.4
+    keep_alive_seconds: float = 30.0
+    """How long a quiet stream may say nothing at all."""
+    dribble_seconds: float = 35.0
+    """How long a server may wait for a request that arrives a byte at a time."""
+    idle_seconds: float | None = None
+    """After how long the server says it forgets an idle session."""
     roles: Mapping[str, roles.Role] = field(default_factory=dict)
     spoken: frozenset[str] = frozenset()
     """Revisions known to be spoken, beside those the run itself finds out about."""
@@ -74,6 +81,8 @@ class Context(Tap):
         self.evidence: list[Exchange] = []
         self.stderr = b""
         self.toured = False
+        self.vigils: dict[str, Future[None]] = {}
+        """Long waits that go on while other cases are tried."""
         self._shared: Peer | None = None
         self._opened: list[Peer] = []
         self._rested: dict[bytes, list[Peer]] = {}
@@ -243,6 +252,10 @@ class Context(Tap):
             # The beginning shows how the case was set up, the end how it went wrong.
             del self.evidence[KEPT_EXCHANGES // 2 : -KEPT_EXCHANGES]
         return exchange
+
+    def record(self, sent: bool, data: bytes) -> None:
+        """Keep as evidence what went over a connection that is no peer's."""
+        self._note(sent, data, 0)
 
     def sent(self, peer: Peer, data: bytes) -> None:
         self._note(True, data, peer.number)

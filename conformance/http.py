@@ -18,14 +18,18 @@ import http.client
 import json
 import socket
 import threading
+import time
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from conformance import revisions
+from conformance.sse import EventStream, parse
 from conformance.wire import NoServer, SocketWire
 
 ACCEPT = "application/json, text/event-stream"
 SECONDS = 60.0
+WHOLE_SECONDS = 10.0
+"""How long we read an answer that we want whole; a stream may stay open for ever."""
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 VERSION = "io.modelcontextprotocol/protocolVersion"
 
@@ -35,7 +39,14 @@ class HttpEndpoint:
 
     transport: Literal["stdio", "unix", "http"] = "http"
 
-    def __init__(self, url: str, *, timeout: float = 5.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float = 5.0,
+        token: str | None = None,
+        other_token: str | None = None,
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme != "http" or parts.hostname is None:
             raise ValueError(f"--http wants a URL like http://127.0.0.1:7331/mcp, not {url!r}")
@@ -44,6 +55,8 @@ class HttpEndpoint:
         self.port = parts.port or 80
         self.path = parts.path or "/"
         self.timeout = timeout
+        self.token = token
+        self.other_token = other_token
 
     def connect(self) -> SocketWire:
         """A wire of its own: to the server it is a client of its own."""
@@ -55,22 +68,50 @@ class HttpEndpoint:
         Relay(self, theirs).start()
         return SocketWire(ours)
 
-    def open(self) -> http.client.HTTPConnection:
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=SECONDS)
+    def open(self, seconds: float = SECONDS) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=seconds)
         connection.connect()
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
+    def signed(self, headers: dict[str, str]) -> dict[str, str]:
+        """The headers with our credential, unless they say themselves who asks ("" is nobody)."""
+        if "Authorization" in headers:
+            return {
+                name: value for name, value in headers.items() if value or name != "Authorization"
+            }
+        if self.token is None:
+            return headers
+        return {**headers, "Authorization": f"Bearer {self.token}"}
+
     def ask(
-        self, method: str, body: bytes | None = None, headers: dict[str, str] | None = None
+        self,
+        method: str,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+        *,
+        path: str | None = None,
     ) -> Reply:
-        """One request, exactly as given; the whole answer."""
-        connection = self.open()
+        """One request, exactly as given but for the credential; the whole answer."""
+        connection = self.open(WHOLE_SECONDS + self.timeout)
         try:
-            connection.request(method, self.path, body, headers or {})
-            return Reply(connection.getresponse())
+            connection.request(method, path or self.path, body, self.signed(headers or {}))
+            with contextlib.closing(connection.getresponse()) as response:
+                return Reply(response)
         finally:
             connection.close()
+
+    def stream(
+        self, method: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> EventStream:
+        """One request whose answer is read as it comes."""
+        connection = self.open()
+        try:
+            connection.request(method, self.path, body, self.signed(headers or {}))
+        except BaseException:
+            connection.close()
+            raise
+        return EventStream(connection, head_seconds=WHOLE_SECONDS + self.timeout)
 
     def describe(self) -> str:
         return f"http: {self.url}"
@@ -80,12 +121,19 @@ class HttpEndpoint:
 
 
 class Reply:
-    """An answer, read to its end."""
+    """An answer, read to its end, or for as long as a stream is worth waiting for."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.status = response.status
         self.headers = {name.lower(): value for name, value in response.getheaders()}
-        self.body = response.read()
+        if "text/event-stream" not in self.headers.get("content-type", ""):
+            self.body = response.read()
+            return
+        until = time.monotonic() + WHOLE_SECONDS
+        self.body = b""
+        with contextlib.suppress(TimeoutError):
+            while time.monotonic() < until and (chunk := response.read1(65536)):
+                self.body += chunk
 
     @property
     def json(self) -> Any:
@@ -95,12 +143,7 @@ class Reply:
         """The messages of an answer, be it JSON or a stream."""
         if "text/event-stream" not in self.headers.get("content-type", ""):
             return [self.json] if self.body else []
-        found: list[Any] = []
-        for block in self.body.replace(b"\r\n", b"\n").split(b"\n\n"):
-            data = [line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:")]
-            if data and b"".join(data):
-                found.append(json.loads(b"\n".join(data)))
-        return found
+        return [event.message for event in parse(self.body) if event.data]
 
 
 class Relay(threading.Thread):
@@ -112,7 +155,8 @@ class Relay(threading.Thread):
         self._side = side
         self._writing = threading.Lock()
         self._state = threading.Condition()
-        self._open: dict[str, http.client.HTTPConnection] = {}
+        self._open: dict[str, socket.socket] = {}
+        self._twins: set[str] = set()
         self._running = 0
         self._session: str | None = None
         self._version: str | None = None
@@ -141,14 +185,18 @@ class Relay(threading.Thread):
                 "POST",
                 self._endpoint.path,
                 line,
-                headers_for(message, self._session, self._version),
+                self._endpoint.signed(headers_for(message, self._session, self._version)),
             )
             is_call = isinstance(message, list) or (isinstance(message, dict) and "id" in message)
             key = json.dumps(message.get("id")) if isinstance(message, dict) else ""
+            with self._state:
+                if key in self._open:
+                    self._twins.add(key)
+            refusable = message if _is_request(message) else None
             if _method(message) == "initialize":
-                self._read(connection, opens=True)
+                self._read(connection, refusable, opens=True)
             elif is_call and not (isinstance(message, dict) and "method" not in message):
-                self._begin(key, connection)
+                self._begin(key, connection, refusable)
             else:
                 self._read(connection)
                 if (
@@ -157,19 +205,20 @@ class Relay(threading.Thread):
                 ):
                     self._listen()
 
-    def _begin(self, key: str, connection: http.client.HTTPConnection) -> None:
+    def _begin(self, key: str, connection: http.client.HTTPConnection, refusable: Any) -> None:
+        sock = connection.sock  # which the connection forgets if the answer says it will close
         with self._state:
             self._running += 1
-            self._open[key] = connection
+            self._open[key] = sock
 
         def read() -> None:
             try:
                 with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-                    self._read(connection)
+                    self._read(connection, refusable)
             finally:
                 with self._state:
                     self._running -= 1
-                    if self._open.get(key) is connection:
+                    if self._open.get(key) is sock:
                         del self._open[key]
                     self._state.notify_all()
 
@@ -184,29 +233,35 @@ class Relay(threading.Thread):
         params = message.get("params")
         key = json.dumps(params.get("requestId")) if isinstance(params, dict) else ""
         with self._state:
-            connection = self._open.get(key)
-        if connection is not None and connection.sock is not None:
+            sock = self._open.get(key)
+        if sock is not None:
             with contextlib.suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+                sock.shutdown(socket.SHUT_RDWR)
         return True
 
     # -- from the server to the case ----------------------------------------------------------
 
-    def _read(self, connection: http.client.HTTPConnection, *, opens: bool = False) -> None:
+    def _read(
+        self, connection: http.client.HTTPConnection, asked: Any = None, *, opens: bool = False
+    ) -> None:
         with contextlib.closing(connection):
             response = connection.getresponse()
             with response:
                 if opens and response.status == 200:
-                    self._session = response.getheader("mcp-session-id")
+                    self._session = response.getheader("mcp-session-id") or self._session
                 if "text/event-stream" in (response.getheader("content-type") or ""):
                     for data in _events(response):
                         self._note(data, opens)
                         self._write(data)
                     return
-                body = response.read()
+                body = response.read().strip()
                 self._note(body, opens)
-                if body.strip():
-                    self._write(body.strip().replace(b"\n", b" "))
+                # Of two requests under one id, nobody can say which was refused.
+                is_sure = asked is not None and json.dumps(asked["id"]) not in self._twins
+                if is_sure and response.status >= 400:
+                    body = _addressed(body, asked["id"])
+                if body:
+                    self._write(body.replace(b"\n", b" "))
 
     def _note(self, body: bytes, opens: bool) -> None:
         if opens:
@@ -220,9 +275,10 @@ class Relay(threading.Thread):
         if self._session is None:
             return
         connection = self._endpoint.open()
+        sock = connection.sock
         headers = {**headers_for(None, self._session, self._version), "Accept": "text/event-stream"}
         headers.pop("Content-Type")
-        connection.request("GET", self._endpoint.path, headers=headers)
+        connection.request("GET", self._endpoint.path, headers=self._endpoint.signed(headers))
         response = connection.getresponse()
         if response.status != 200:
             response.close()
@@ -235,10 +291,10 @@ class Relay(threading.Thread):
                 for data in _events(response):
                     self._write(data)
 
-        self._standalone = connection
+        self._standalone = sock
         threading.Thread(target=read, daemon=True).start()
 
-    _standalone: http.client.HTTPConnection | None = None
+    _standalone: socket.socket | None = None
 
     def _write(self, line: bytes) -> None:
         with self._writing, contextlib.suppress(OSError):
@@ -246,10 +302,10 @@ class Relay(threading.Thread):
 
     def _leave(self) -> None:
         """The case is over: so are its session and its streams."""
-        for connection in [*self._open.values(), self._standalone]:
-            if connection is not None and connection.sock is not None:
+        for sock in [*self._open.values(), self._standalone]:
+            if sock is not None:
                 with contextlib.suppress(OSError):
-                    connection.sock.shutdown(socket.SHUT_RDWR)
+                    sock.shutdown(socket.SHUT_RDWR)
         if self._session is not None:
             with contextlib.suppress(OSError, http.client.HTTPException):
                 headers = headers_for(None, self._session, self._version)
@@ -306,6 +362,22 @@ def _events(response: http.client.HTTPResponse) -> Any:
             data = []
             if whole.strip():
                 yield whole.replace(b"\n", b" ")
+
+
+def _is_request(message: Any) -> bool:
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return False
+    id = message.get("id")
+    is_named = isinstance(message.get("method"), str)
+    return is_named and isinstance(id, str | int) and not isinstance(id, bool)
+
+
+def _addressed(body: bytes, id: Any) -> bytes:
+    """An error that goes with a status refuses the request it answers, if it names none itself."""
+    answer = _read(body)
+    if not isinstance(answer, dict) or "error" not in answer or answer.get("id") is not None:
+        return body
+    return json.dumps({**answer, "id": id}).encode()
 
 
 def _method(message: Any) -> Any:

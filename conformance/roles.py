@@ -59,6 +59,8 @@ KNOWN: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     "asks_state": (("test_input_required_result_request_state", {}),),
     "asks_signed": (("test_input_required_result_tampered_state", {}),),
     "asks_capable": (("test_input_required_result_capabilities", {}),),
+    "mirrored": (("test_mirrored_arguments", {"region": "{text}", "count": "{count}"}),),
+    "reconnect": (("test_reconnection", {}),),
     "schema_2020": (("json_schema_2020_12_tool", {}),),
 }
 

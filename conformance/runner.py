@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from conformance import revisions
 from conformance.check import (
     CASES,
+    EARLY,
     SCANS,
     Failed,
     NotApplicable,
@@ -186,14 +187,19 @@ def _run_revision(
 ) -> list[Trial]:
     context = Context(endpoint, facts, settings)
     trials: list[Trial] = []
+    rows = [
+        row
+        for row in sorted(selected, key=lambda row: row.id in SCANS)
+        if facts.revision in row.revisions
+        and _worth_trying(row, facts.revision, endpoint.transport, settings.spoken)
+    ]
     try:
-        for row in sorted(selected, key=lambda row: row.id in SCANS):
+        for row in rows:
+            if row.id in EARLY and facts.speaks and endpoint.transport in row.transports:
+                EARLY[row.id](context)
+        for row in rows:
             if stopped.is_set():
                 break
-            if facts.revision not in row.revisions:
-                continue
-            if not _worth_trying(row, facts.revision, endpoint.transport, settings.spoken):
-                continue
             trial = _try(context, row)
             trials.append(trial)
             if listener is not None:

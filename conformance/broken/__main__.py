@@ -1,6 +1,7 @@
 """Run the reference server, whole or with a flaw: `python -m conformance.broken [--flaw NAME]`.
 
-On stdio, or with `--unix PATH` on a socket. `--list` names the flaws.
+On stdio, with `--unix PATH` on a socket, or with `--http` on a free port, whose URL and tokens are
+printed first. `--list` names the flaws.
 """
 
 from __future__ import annotations
@@ -113,6 +114,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="conformance.broken", description=__doc__)
     parser.add_argument("--flaw", default="none", metavar="NAME")
     parser.add_argument("--unix", metavar="PATH")
+    parser.add_argument("--http", action="store_true")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     if options.list:
@@ -126,6 +128,13 @@ def main() -> int:
     if options.unix:
         server = Server(flaw)
         accept(listen(options.unix, server), server)
+        return 0
+    if options.http:
+        from conformance.broken.web import TOKENS, HostedWeb
+
+        print(HostedWeb(flaw).url, *TOKENS, flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
         return 0
     return serve_stdio(flaw)
 

@@ -53,6 +53,11 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "test_input_required_result_request_state": _schema(),
     "test_input_required_result_tampered_state": _schema(),
     "test_input_required_result_capabilities": _schema(),
+    "test_mirrored_arguments": _schema(
+        region={"type": "string", "x-mcp-header": "Region"},
+        count={"type": "integer", "x-mcp-header": "Count"},
+    ),
+    "test_reconnection": _schema(),
     "json_schema_2020_12_tool": {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$defs": {"name": {"type": "string", "minLength": 1}},

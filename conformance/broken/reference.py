@@ -6,6 +6,7 @@ places where bytes and messages pass.
 
 from __future__ import annotations
 
+import contextvars
 import itertools
 import json
 import os
@@ -60,6 +61,7 @@ class Batch:
 
     def __init__(self, connection: Connection, count: int) -> None:
         self.connection = connection
+        self._context = contextvars.copy_context()
         self.waiting = count
         self.answers: list[Any] = []
 
@@ -68,7 +70,8 @@ class Batch:
             self.answers.append(answer)
         self.waiting -= 1
         if self.waiting == 0 and (self.answers or self.connection.quirk("empty_batch")):
-            self.connection.write(self.answers)
+            # Whoever settles the last element, it is the batch that is answered.
+            self._context.run(self.connection.write, self.answers)
 
 
 class Call:
@@ -201,6 +204,9 @@ class Connection:
             batch.settle(told)
         else:
             self.send(told)
+
+    def detach(self) -> None:
+        """Let go of the response a call is answered on, where there is such a thing."""
 
     def note(self, method: str, params: dict[str, Any] | None = None, **more: Any) -> None:
         message: dict[str, Any] = {"jsonrpc": "2.0", **more, "method": method}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import hashlib
 import hmac
 import json
@@ -48,7 +49,9 @@ def call_tool(call: Call) -> None:
         return
     tool = TOOLS[name]
     if name in PATIENT and not call.connection.quirk("one_at_a_time"):
-        threading.Thread(target=_run, args=(tool, call, arguments), daemon=True).start()
+        # The thread speaks in the name of the call: over HTTP that decides where its words go.
+        run = contextvars.copy_context().run
+        threading.Thread(target=run, args=(_run, tool, call, arguments), daemon=True).start()
     else:
         tool(call, arguments)
 
@@ -160,6 +163,16 @@ def progress(call: Call, arguments: dict[str, Any]) -> None:
         _progress(call, value, 100)
         call.cancelled.wait(0.02)
     text(call, "progressed")
+
+
+def reconnection(call: Call, arguments: dict[str, Any]) -> None:
+    call.connection.detach()
+    call.cancelled.wait(0.1)
+    text(call, "you came back")
+
+
+def mirrored(call: Call, arguments: dict[str, Any]) -> None:
+    text(call, f"region {arguments.get('region')}, count {arguments.get('count')}")
 
 
 def _ask(capability: str, method: str, params: dict[str, Any]) -> Tool:
@@ -284,6 +297,8 @@ TOOLS: dict[str, Tool] = {
     "test_input_required_result_tampered_state": asks("signed", {"who": ELICIT}, state=True),
     "test_input_required_result_capabilities": asks("both", {"who": ELICIT, "say": SAMPLE}),
     "json_schema_2020_12_tool": echo,
+    "test_mirrored_arguments": mirrored,
+    "test_reconnection": reconnection,
     **{
         name: fixed(name)
         for name in (
@@ -295,4 +310,11 @@ TOOLS: dict[str, Tool] = {
         )
     },
 }
-PATIENT = {"slow", "print", "test_tool_with_progress", "test_sampling", "test_elicitation"}
+PATIENT = {
+    "slow",
+    "print",
+    "test_tool_with_progress",
+    "test_sampling",
+    "test_elicitation",
+    "test_reconnection",
+}

@@ -23,13 +23,15 @@ def cancelled(ctx: Context, seconds: float = 0.5) -> tuple[Peer, Any]:
     id = peer.request("tools/call", ctx.slow(seconds))
     peer.marker()
     peer.cancel(id, reason="no longer needed")
-    peer.marker()
+    peer.inbox += peer.marker()  # what came before the marker is an answer, too
     return peer, id
 
 
 def silence(ctx: Context, _: Any) -> None:
     peer, id = cancelled(ctx)
     late = answer_to(peer, id, 0.9)
+    if late is not None and late.kind == "error" and ctx.endpoint.transport == "http":
+        return  # a POST has to end: an error that says so is one way
     need(late is None, f"a cancelled call was answered: {show(late.raw) if late else ''}")
 
 

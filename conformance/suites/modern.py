@@ -235,7 +235,9 @@ def _requested_is_told(ctx: Context) -> None:
 
 
 def odd_version(ctx: Context, value: Any) -> None:
-    code(_unsupported(ctx.peer, value), -32602, -32022)
+    # A header is text: over HTTP it cannot say the same as a value that is none.
+    mismatch = [-32020] if ctx.endpoint.transport == "http" else []
+    code(_unsupported(ctx.peer, value), -32602, -32022, *mismatch)
 
 
 cases_of((("V07a", 20260728), ("V07b", None), ("V07c", [revisions.E])), odd_version)

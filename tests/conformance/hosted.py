@@ -14,6 +14,7 @@ from conformance.broken import flaws
 from conformance.broken.__main__ import accept, listen
 from conformance.broken.flaw import FLAWS, SOUND, Flaw
 from conformance.broken.reference import Server
+from conformance.broken.streams import IDLE_SECONDS
 from conformance.broken.web import HostedWeb
 from conformance.check import Requirement, load_suites, requirements
 from conformance.context import Settings
@@ -25,8 +26,15 @@ load_suites()
 
 Transport = Literal["unix", "stdio", "http"]
 KNOWN = frozenset(revisions.ALL)
-QUICK = Settings(timeout=1.0, quiet_seconds=0.12, spoken=KNOWN)
-PATIENT = Settings(timeout=5.0, spoken=KNOWN)
+QUICK = Settings(
+    timeout=1.0,
+    quiet_seconds=0.12,
+    keep_alive_seconds=2.0,
+    dribble_seconds=5.0,
+    idle_seconds=IDLE_SECONDS,
+    spoken=KNOWN,
+)
+PATIENT = Settings(timeout=5.0, idle_seconds=IDLE_SECONDS, spoken=KNOWN)
 
 
 class Hosted(UnixEndpoint):

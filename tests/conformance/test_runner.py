@@ -43,6 +43,8 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
         ("--stdio",),
         ("--stdio", "--unix", "/x", "--", "true"),
         ("--http", "http://127.0.0.1:1/mcp"),
+        ("--http", "http://127.0.0.1:1/mcp", "--idle-seconds", "0"),
+        ("--unix", "/x", "--token", "t"),
         ("--no-such-flag",),
         ("--unix", "/x", "--only", "NOPE"),
         ("--unix", "/x", "--revision", "1999-01-01"),
