@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+import anyio
 from msgspec import Struct
 
 from store.banks import OpenBank
@@ -57,6 +58,7 @@ class BankIndex:
         self._worker = worker
         self._saved = 0
         self._has_looked = False
+        self._looking = anyio.Lock()
 
     async def adopt_model(self) -> int | None:
         """The number of our model in this bank; None when its vectors are to be left alone."""
@@ -129,12 +131,24 @@ class BankIndex:
 
     # --- the graph ------------------------------------------------------------------------
 
+    async def look(self) -> None:
+        """Before the first search: put the graph on disk to use, if the bank is large enough.
+
+        That takes a second at a million items; a search without it would scan for longer.
+        """
+        if self._has_looked:
+            return
+        async with self._looking:
+            if not self._has_looked and self.model is not None:
+                await self.bank.database.read(self._refresh)
+                if self.cache.needs_graph:
+                    await self._load()
+                    self.stage = None
+                self._has_looked = True
+
     async def _keep_graph(self) -> None:
+        await self.look()
         await self.bank.database.read(self._refresh)
-        if self.cache.needs_graph and not self._has_looked:
-            self._has_looked = True
-            await self._load()
-            await self.bank.database.read(self._refresh)
         if self.cache.needs_graph:
             await self._build()
             await self.bank.database.read(self._refresh)

@@ -184,6 +184,7 @@ class HybridRanking:
             if model is None:
                 degraded.add("model-missing")
                 return None
+            await index.look()
             missing = await index.count_pending(AT_ONCE + 1)
             if 0 < missing <= AT_ONCE:
                 await index.embed_pending()

@@ -22,6 +22,7 @@ One lock guards all of it; it is held for about a millisecond at most.
 """
 
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -48,7 +49,8 @@ if TYPE_CHECKING:
 
 EXACT_LIMIT: Final = 65_536  # a scan of that many takes about as long as a graph search
 EXTEND_AT: Final = 2_048  # tail rows that are worth moving into the graph
-SCAN_LIMIT: Final = 200_000  # rows a search without a graph looks at: the newest
+SCAN_LIMIT: Final = 200_000  # rows a search without a graph looks at: the newest …
+SCAN_SECONDS: Final = 1.0  # … and for how long
 CONNECTIVITY: Final = 16
 EXPANSION_ADD: Final = 128
 EXPANSION_SEARCH: Final = 192
@@ -299,12 +301,15 @@ def scan(
     )
     best: dict[int, float] = {}
     seen = 0
+    late = time.monotonic() + SCAN_SECONDS
     while some := rows.fetchmany(1024):
         seen += len(some)
         cosines = unpack((content for _, content in some), len(query)) @ query
         for at in np.argsort(-cosines)[:count].tolist():
             best[some[at][0]] = float(cosines[at])
         best = dict(sorted(best.items(), key=lambda entry: -entry[1])[:count])
+        if time.monotonic() > late:
+            return best, False
     return best, seen <= SCAN_LIMIT
 
 

@@ -237,3 +237,32 @@ anyio.run(main)
             check=False,
         )
         assert ended.returncode == 0, ended.stderr.decode()
+
+
+@pytest.mark.usefixtures("few")
+async def test_the_first_search_after_a_restart_already_has_the_graph(tmp_path: Path) -> None:
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        await put(engine, *(f"note {n}" for n in range(100)), "The kitten is asleep")
+        await engine.settle(BANK)
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        found = await engine.search(Query(bank=BANK, text="feline", mode="semantic"))
+        assert found.degraded == () and found.hits[0].item.text == "The kitten is asleep"
+
+
+@pytest.mark.usefixtures("few")
+async def test_a_scan_that_takes_too_long_answers_with_what_it_saw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        await put(engine, *(f"note {n}" for n in range(2_000)), "The kitten is asleep")
+        await engine.settle(BANK)
+    for file in snapshots(tmp_path):
+        file.unlink()
+    monkeypatch.setattr(vectors, "SCAN_SECONDS", 0.0)
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        found = await engine.search(Query(bank=BANK, text="feline", mode="semantic"))
+        assert {"vectors-partial", "vectors-scanned"} <= set(found.degraded)
+        assert found.hits[0].item.text == "The kitten is asleep", "the newest are looked at first"
+        await engine.settle(BANK)
+        found = await engine.search(Query(bank=BANK, text="feline", mode="semantic"))
+        assert found.degraded == ()
