@@ -16,7 +16,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+# This file is run by its path, which puts its folder first: a bench there is called http.
+sys.path = [place for place in sys.path if Path(place).resolve() != Path(__file__).parent.resolve()]
+
+import numpy as np  # noqa: E402
 
 PUTS = 100
 
