@@ -44,7 +44,7 @@ from store.errors import (
     StoreError,
 )
 from store.files import create_private, sync_directory
-from store.worker import Worker
+from store.worker import Errand, Worker
 
 Connection = sqlite3.Connection
 T = TypeVar("T")
@@ -96,11 +96,11 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError) -> StorageError:
 class _Job(Generic[T]):
     """One unit of work on its way through a group commit."""
 
-    __slots__ = ("answer", "error", "result", "work")
+    __slots__ = ("errand", "error", "result", "work")
 
-    def __init__(self, work: Work[T], answer: asyncio.Future[T]) -> None:
+    def __init__(self, work: Work[T]) -> None:
         self.work = work
-        self.answer = answer
+        self.errand = Errand[T]()
         self.result: T | None = None
         self.error: Exception | None = None
 
@@ -130,7 +130,7 @@ class Database:
         """Open or create the file, run `prepare` (migrations) before anybody else sees it."""
         database = cls(path, readers=readers)
         try:
-            await _undisturbed(database._thread.call(partial(database._prepare, prepare)))
+            await database._thread.see_through(partial(database._prepare, prepare))
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await database.close()
@@ -144,11 +144,11 @@ class Database:
         finish anyway, and knowing is better than guessing.
         """
         self._refuse_if_unusable()
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Job(work, answer))
+        job = _Job(work)
+        self._waiting.append(job)
         if not self._committing:
             self._commit_next()
-        return await _undisturbed(answer)
+        return await job.errand.outcome()
 
     async def read(self, work: Work[T], *, seconds: float = READ_SECONDS) -> T:
         """Run `work` on a read-only connection; all its statements see one state of the data.
@@ -160,7 +160,7 @@ class Database:
             self._refuse_if_unusable()
             reader = self._idle.pop() if self._idle else self._new_reader()
             try:
-                return await _undisturbed(reader.run(work, seconds))
+                return await reader.run(work, seconds)
             finally:
                 self._idle.append(reader)
 
@@ -178,7 +178,7 @@ class Database:
         For what SQLite will not do inside one: checkpoint, VACUUM, integrity checks, backup.
         """
         self._refuse_if_unusable()
-        return await _undisturbed(self._thread.call(partial(self._run_alone, work)))
+        return await self._thread.see_through(partial(self._run_alone, work))
 
     async def checkpoint(self) -> bool:
         """Move the log into the file and cut it to nothing. False when a reader was in the way."""
@@ -208,19 +208,11 @@ class Database:
             self._quiet.set()
             return
         self._quiet.clear()
-        done = self._thread.call(partial(self._commit, group))
-        done.add_done_callback(partial(self._answer, group))
+        self._thread.post(partial(self._commit, group), partial(self._answer, group))
 
-    def _answer(self, group: list[_Job[Any]], finished: asyncio.Future[None]) -> None:
-        failure = None if finished.cancelled() else finished.exception()
+    def _answer(self, group: list[_Job[Any]], _: None, failure: BaseException | None) -> None:
         for job in group:
-            if job.answer.done():
-                continue  # its caller was cancelled natively; the work stands all the same
-            error = failure or job.error
-            if error is not None:
-                job.answer.set_exception(error)
-            else:
-                job.answer.set_result(job.result)
+            job.errand.finish(job.result, failure or job.error)
         self._commit_next()
 
     def _commit(self, group: list[_Job[Any]]) -> None:
@@ -340,8 +332,8 @@ class _Reader:
         self._thread = Worker("store-reader")
         self._deadline = 0.0
 
-    def run(self, work: Work[T], seconds: float) -> "asyncio.Future[T]":
-        return self._thread.call(partial(self._read, work, seconds))
+    async def run(self, work: Work[T], seconds: float) -> T:
+        return await self._thread.see_through(partial(self._read, work, seconds))
 
     async def close(self) -> None:
         await self._thread.call(self._drop)
@@ -371,19 +363,6 @@ class _Reader:
         connection, self._connection = self._connection, None
         if connection is not None:
             _close(connection)
-
-
-async def _undisturbed(future: "asyncio.Future[T]") -> T:
-    """Wait for what a thread will finish anyway, cancelled or not.
-
-    The scope is entered only when a cancellation comes: it costs as much as the rest of a write.
-    """
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait([future])
-        raise
 
 
 def file_error(error: OSError) -> StoreError:

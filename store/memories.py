@@ -91,7 +91,7 @@ class Changes:
     def save(self) -> None:
         if self.change != self._before:
             self.connection.execute(
-                "UPDATE state SET change = ?, items = items + ?, words = words + ?",
+                "UPDATE state SET change = ?, items = items + ?, words = words + ? WHERE id = 1",
                 (self.change, self.items, self.words),
             )
 
