@@ -20,7 +20,7 @@ Time is linear in the text: no pattern here can backtrack over more than one wor
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -53,6 +53,7 @@ _INNER: Final = re.compile(r"[_./\-:@+#&\\]+")
 _POSSESSIVE: Final = re.compile(r"'s\b")
 _CAMEL: Final = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+|[^A-Za-z0-9]+")
 _HAS_CAMEL: Final = re.compile(r"[a-z][A-Z]|[A-Z][A-Z][a-z]")
+_SPACE: Final = re.compile(r"\s")
 _PIECE: Final = re.compile(f"[{_DENSE}]|[^\\s{_DENSE}]+")
 
 # One word a space: a list literal of these would be forty lines of quotation marks.
@@ -200,23 +201,38 @@ class Marker:
 
     def _occurrences(self, text: str) -> list[tuple[int, int, float]]:
         """Where the text matches a term, in order: (start, end, weight of the best term there)."""
-        weights, may_match = self._weights, self._beginnings.search
+        weights = self._weights
         found: list[tuple[int, int, float]] = []
         free = 0
-        for piece in _PIECE.finditer(text):
-            word = piece.group()
-            if word.isascii() and not may_match(word):
-                continue
-            start, end = piece.span()
+        for start, stop in self._ascii_words(text) if text.isascii() else self._words(text):
+            end = stop
             if end - start == 1 and _DENSE_SIGN.match(text, start):
                 end = min(start + 2, len(text))
-            weight = max(
-                (weights.get(t, 0.0) for t in _tokens_of_piece(text[start:end])), default=0.0
-            )
+            weight = 0.0
+            for token in _tokens_of_piece(text[start:end]):
+                weight = max(weight, weights.get(token, 0.0))
             if weight > 0.0 and start >= free:
                 found.append((start, end, weight))
                 free = end
         return found
+
+    def _words(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the words are that may match."""
+        for piece in _PIECE.finditer(text):
+            word = piece.group()
+            if not word.isascii() or self._beginnings.search(word):
+                yield piece.span()
+
+    def _ascii_words(self, text: str) -> Iterator[tuple[int, int]]:
+        """The same, from one beginning that is there to the next: most words are none."""
+        at = 0
+        while (match := self._beginnings.search(text, at)) is not None:
+            before = text[at : match.start()]
+            is_inside = before != "" and not before[-1].isspace()
+            start = match.start() - (len(before.rsplit(None, 1)[-1]) if is_inside else 0)
+            space = _SPACE.search(text, match.start())
+            at = len(text) if space is None else space.start()
+            yield start, at
 
 
 @lru_cache(maxsize=16384)

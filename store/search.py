@@ -12,8 +12,10 @@ All of it runs in one read transaction on one connection, as a plain function:
 
 An item's row is read once, whichever way it was found (`_describe`).
 
-Filters are part of the search: a filter that leaves few items means all of those are compared; one
-that leaves many means lists and neighbours are filtered before they are cut.
+Filters are part of the search. At first as if there were none: when most of what is found may
+answer, the rest is left out and that was that. Otherwise the search begins again, narrowly: a filter
+that leaves few items means all of those are compared; one that leaves many means lists and
+neighbours are filtered before they are cut.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -43,6 +45,7 @@ from store.vectors import VectorCache, cosines_of, scan, stored_cosines
 POSTINGS: Final = 1_000  # rows of one term's list that are looked at
 FEW: Final = 2_000  # items a filter may leave for all of them to be compared
 SHORTLIST: Final = 40  # candidates from either side; more for a longer answer
+MOST: Final = 0.75  # the share of what is found that must pass the filters for that to be enough
 NEIGHBOURED: Final = 20  # of which so many have their neighbours looked at
 MILLISECONDS_A_DAY: Final = 86_400_000.0
 
@@ -113,7 +116,7 @@ class _Search:
         self.connection = connection
         self.question = question
         self.degraded = set(question.degraded)
-        self.shortlist = max(SHORTLIST, 3 * query.limit)
+        self.shortlist = max(SHORTLIST, 2 * query.limit)
         self.condition, self.values = where(query.filters, query.kinds)
         self.is_filtered = not is_unfiltered(query.filters, query.kinds)
         counts: tuple[int, int, int] = connection.execute(
@@ -127,16 +130,17 @@ class _Search:
         self.vector: Any = None  # the query's, once it was waited for
         self.known: dict[int, Candidate] = {}  # those whose rows were read
         self.uncompared: list[tuple[int, bytes]] = []  # their vectors, before the query's is there
-        self.allowed: list[int] | None = self._few() if self.is_filtered else None
+        self.is_narrow = False  # whether lists and neighbours are filtered before they are cut
+        self.allowed: list[int] | None = None
 
     def run(self) -> Found:
-        by_words = self._by_words()
-        words = self._weigh_words(by_words)
-        best = nlargest(self.shortlist, by_words, key=lambda id: (words[id].score, id))
-        self._describe(best)
-        by_meaning = self._by_meaning()
-        words |= self._weigh_words([id for id in by_meaning if id not in words])
-        candidates = self._candidates({*best, *by_meaning}, words)
+        candidates = self._gather()
+        if self.is_filtered:
+            candidates = {id: c for id, c in candidates.items() if c.may_answer}
+            if len(candidates) < max(MOST * len(self.known), self.question.query.limit):
+                self.is_narrow = True
+                self.allowed = self._few()
+                candidates = self._gather()
         if self.question.mode == "hybrid":
             self._add_neighbours(candidates)
         ranked = rank(
@@ -149,6 +153,15 @@ class _Search:
         return self._found(ranked)
 
     # --- candidates -----------------------------------------------------------------------
+
+    def _gather(self) -> dict[int, Candidate]:
+        by_words = self._by_words()
+        words = self._weigh_words(by_words)
+        best = nlargest(self.shortlist, by_words, key=lambda id: (words[id].score, id))
+        self._describe(best)
+        by_meaning = self._by_meaning()
+        words |= self._weigh_words([id for id in by_meaning if id not in words])
+        return self._candidates({*best, *by_meaning}, words)
 
     def _few(self) -> list[int] | None:
         """The items the filters leave, when those are few."""
@@ -196,7 +209,7 @@ class _Search:
 
     def _postings(self, expression: str) -> list[int]:
         """The newest items that match, one more than `POSTINGS` when there are more."""
-        if self.is_filtered and self.allowed is None:
+        if self.is_narrow and self.allowed is None:
             sql = (
                 "SELECT words.rowid FROM words JOIN items ON items.id = words.rowid"
                 f" WHERE words MATCH ? AND {self.condition} ORDER BY words.rowid DESC LIMIT ?"
@@ -224,12 +237,14 @@ class _Search:
         meaning.cache.refresh(self.connection, meaning.model)
         if self.allowed is not None:
             return self._meaning_among(meaning, self.allowed)
-        wanted = self.shortlist * (4 if self.is_filtered else 1)
+        wanted = self.shortlist * (4 if self.is_narrow else 1)
         while True:
             found = meaning.cache.nearest(self.vector, wanted)
             if found is None:
                 return self._scanned(meaning)
             kept = self._sound(found, meaning)
+            if self.is_filtered and not self.is_narrow:
+                return kept  # enough or not: `run` decides
             if len(kept) >= min(self.shortlist, self.items) or len(found) < wanted:
                 return kept if len(kept) >= self.question.query.limit else self._topped(kept)
             if wanted >= 16 * self.shortlist:

@@ -273,3 +273,10 @@ def test_stems_are_porters(word: str, expected: str) -> None:
 @pytest.mark.parametrize("word", ["abc", "café", "x1y2", "UPPER", "a" * 60, ""])
 def test_other_words_are_their_own_stem(word: str) -> None:
     assert stem(word) == word
+
+
+@given(st.text(alphabet="ab cd.\t_-\x1c'", max_size=60), st.text(alphabet="ab cd", max_size=8))
+def test_words_are_found_the_same_way_in_any_text(text: str, query: str) -> None:
+    marker = Marker(query_terms(query))
+    if query_terms(query):
+        assert list(marker._ascii_words(text)) == list(marker._words(text))
