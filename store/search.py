@@ -13,8 +13,8 @@ All of it runs in one read transaction on one connection, as a plain function:
 An item's row is read once, whichever way it was found (`_describe`).
 
 Filters are part of the search. At first as if there were none: when most of what is found may
-answer, the rest is left out and that was that. Otherwise the search begins again, narrowly: a filter
-that leaves few items means all of those are compared; one that leaves many means lists and
+answer, the rest is left out and that was that. Otherwise the search begins again, narrowly: a
+filter that leaves few items means all of those are compared; one that leaves many means lists and
 neighbours are filtered before they are cut.
 """
 
