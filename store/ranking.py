@@ -31,7 +31,7 @@ from store.model import Found, Mode, Query, Stage
 from store.search import Meaning, Question, answer
 from store.worker import Worker
 
-AT_ONCE: Final = 32  # missing vectors that a search makes before it answers
+AT_ONCE: Final = 128  # missing vectors that a search makes before it answers: a quarter of a second
 VECTORS_KEPT: Final = 32  # of the questions asked last
 QUICK_SECONDS: Final = 0.05  # a vector made in this time may be waited for on a reader's thread …
 LATE_SECONDS: Final = 0.5  # … but not longer than this

@@ -132,14 +132,15 @@ class _Search:
         self.uncompared: list[tuple[int, bytes]] = []  # their vectors, before the query's is there
         self.is_narrow = False  # whether lists and neighbours are filtered before they are cut
         self.allowed: list[int] | None = None
+        if self.is_filtered and question.meaning and question.meaning.cache.coverage().is_waiting:
+            self._narrow()  # a scan without the filter would be the longer one
 
     def run(self) -> Found:
         candidates = self._gather()
-        if self.is_filtered:
+        if self.is_filtered and not self.is_narrow:
             candidates = {id: c for id, c in candidates.items() if c.may_answer}
             if len(candidates) < max(MOST * len(self.known), self.question.query.limit):
-                self.is_narrow = True
-                self.allowed = self._few()
+                self._narrow()
                 candidates = self._gather()
         if self.question.mode == "hybrid":
             self._add_neighbours(candidates)
@@ -163,12 +164,13 @@ class _Search:
         words |= self._weigh_words([id for id in by_meaning if id not in words])
         return self._candidates({*best, *by_meaning}, words)
 
-    def _few(self) -> list[int] | None:
-        """The items the filters leave, when those are few."""
+    def _narrow(self) -> None:
+        """Filter before anything is cut; look up all the items that are left when those are few."""
+        self.is_narrow = True
         rows = self.connection.execute(
             f"SELECT items.id FROM items WHERE {self.condition} LIMIT ?", (*self.values, FEW + 1)
         ).fetchall()
-        return [id for (id,) in rows] if len(rows) <= FEW else None
+        self.allowed = [id for (id,) in rows] if len(rows) <= FEW else None
 
     def _by_words(self) -> Sequence[int]:
         if not self.terms or not self.items:

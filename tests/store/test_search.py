@@ -182,6 +182,21 @@ async def test_words_for_the_keyword_side_may_differ_from_the_question(
     assert (await ask(engine, "feline", keywords="xyzzy", mode="keyword")) == ["xyzzy token"]
 
 
+async def test_a_filter_that_hardly_narrows_gives_the_answers_of_none(
+    engine: EmbeddedEngine,
+) -> None:
+    await put(engine, *(f"note {n} about a {'kitten' if n % 3 else 'puppy'}" for n in range(200)))
+    await engine.put(BANK, NewMemory(text="a kitten happened", kind="event", actor="me"))
+    await engine.settle(BANK)
+    for mode in MODES:
+        everything = await ask(engine, "feline note 7", mode=mode)
+        assert (
+            await ask(engine, "feline note 7", mode=mode, kinds=("memory", "event")) == everything
+        )
+        memories = await ask(engine, "kitten happened", mode=mode, kinds=("memory",))
+        assert len(memories) == 10 and "a kitten happened" not in memories
+
+
 async def test_weights_of_the_query_decide(engine: EmbeddedEngine) -> None:
     await put(engine, "kitten kitten kitten", "the word feline as such", "noise")
     by_words = await ask(engine, "feline", keyword_weight=1.0, vector_weight=0.0)
