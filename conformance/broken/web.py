@@ -378,7 +378,7 @@ class WebServer(ThreadingHTTPServer):
     """The server, on a free port."""
 
     daemon_threads = True
-    request_queue_size = 128
+    request_queue_size = 1024  # a case opens 400 connections while one thread accepts them
 
     def __init__(self, flaw: Flaw, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
         super().__init__(address, Handler)

@@ -18,6 +18,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -177,6 +178,7 @@ def measure(size: int, queries: int, *, peers: bool) -> dict[str, Any]:
         ours |= anyio.run(search, work / "data", asked, embedder)
         ours["disk_mb"] = disk_mb(work / "data")
         ours |= anyio.run(put_rates, work / "puts", every[:2_000])
+        ours[f"puts_if_a_sync_takes_{SLOW_MS}_ms_more"] = puts_on_a_slower_disk(work / "slow")
         found: dict[str, Any] = {"recalld": ours}
         show("recalld", ours)
         if peers:
@@ -374,6 +376,46 @@ async def put_rates(directory: Path, some: Sequence[str]) -> dict[str, Any]:
         "bare_commit": percentiles(bare),
         "bare_commits_per_second": round(len(bare) / sum(bare), 1),
     }
+
+
+SLOW_MS = 3
+SLOW_SYNC = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+int fdatasync(int fd) {
+    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+    usleep(%d);
+    return real(fd);
+}
+"""
+
+
+def puts_on_a_slower_disk(work: Path) -> dict[str, Any]:
+    """The same rates where a sync takes some milliseconds, as on most disks people have."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        return {"skipped": "no C compiler"}
+    work.mkdir()
+    source, shim = work / "slow.c", work / "slow.so"
+    source.write_text(SLOW_SYNC % (SLOW_MS * 1000), "utf-8")
+    built = [compiler, "-shared", "-fPIC", "-o", str(shim), str(source), "-ldl"]
+    subprocess.run(built, check=True)
+    run = "import sys; from scripts.benches.engine import say_put_rates as say; say(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", run, str(work / "puts")],
+        env={**os.environ, "LD_PRELOAD": str(shim)},
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+def say_put_rates(directory: str) -> None:
+    print(json.dumps(anyio.run(put_rates, Path(directory), texts(2_000))))
 
 
 async def many_callers(engine: EmbeddedEngine, some: Sequence[str], callers: int = 64) -> float:
