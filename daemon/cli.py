@@ -172,7 +172,7 @@ def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
     descriptors = take_descriptors() if command == "stdio" else None
     # structlog imports rich, where it is installed, for a console we never show: 70 ms of start.
     # None is Python's own word for "cannot be imported", which typeshed does not know.
-    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # as said above
     import anyio
 
     from daemon import app

@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from store.embedded import open_engine  # noqa: E402  (the path comes first)
-from store.migrate import migrations  # noqa: E402
-from tests.store.test_fixtures import FIXTURES, furnish  # noqa: E402
-from tests.support.plain_ranking import PlainRanking  # noqa: E402
+from store.migrate import migrations  # noqa: E402  (after the path above)
+from tests.store.test_fixtures import FIXTURES, furnish  # noqa: E402  (as above)
+from tests.support.plain_ranking import PlainRanking  # noqa: E402  (as above)
 
 
 async def main() -> None:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from daemon.config import SETTINGS  # noqa: E402  (the checkout goes first)
-from protocol.errors import Fault  # noqa: E402
+from protocol.errors import Fault  # noqa: E402  (after the path above)
 
 
 def settings() -> list[str]:

@@ -51,7 +51,6 @@ class BankIndex:
         self.model: int | None = None
         self._written = 1  # how often something was written, and after which time
         self._drained = 0  # a look found nothing pending: puts in between are not missed
-        self.stage: Stage | None = None  # how far the work is, while there is any
         self._watch: Callable[[Stage], None] | None = None
         self.degraded: set[str] = set()
         self._embedder = embedder
@@ -106,7 +105,6 @@ class BankIndex:
         else:
             self.degraded -= {"embedder-failed", "indexing-stopped"}
         finally:
-            self.stage = None
             self._watch = None
 
     async def embed_pending(self) -> int:
@@ -143,7 +141,6 @@ class BankIndex:
                 await self.bank.database.read(self._refresh)
                 if self.cache.needs_graph:
                     await self._load()
-                    self.stage = None
                 self._has_looked = True
 
     async def _keep_graph(self) -> None:
@@ -213,7 +210,6 @@ class BankIndex:
             self.cache.refresh(connection, self.model)
 
     def _tell(self, stage: Stage) -> None:
-        self.stage = stage
         if self._watch is not None:
             self._watch(stage)
 

@@ -160,12 +160,6 @@ def best_possible(terms: Sequence[Term], statistics: Statistics) -> float:
     )
 
 
-def holds_phrase(query: str, text: str) -> bool:
-    """Whether the text says the query word for word (folded; at least two words)."""
-    wanted = " ".join(_words(query))
-    return " " in wanted and f" {wanted} " in f" {' '.join(_words(text))} "
-
-
 class Marker:
     """Finds where texts match the terms of one query, and the window worth showing."""
 
@@ -205,7 +199,7 @@ class Marker:
         found: list[tuple[int, int, float]] = []
         free = 0
         for start, stop in self._ascii_words(text) if text.isascii() else self._words(text):
-            end = stop
+            end = stop  # one sign of a script without spaces is shown with the next
             if end - start == 1 and _DENSE_SIGN.match(text, start):
                 end = min(start + 2, len(text))
             weight = 0.0
@@ -260,11 +254,6 @@ class _Cleaner(dict[int, str | int | None]):
 
 
 _CLEAN: Final = _Cleaner()
-
-
-def _words(text: str) -> list[str]:
-    """The text as cleaned, unfolded-case-free words: no tokens yet, compounds still whole."""
-    return [word.casefold() for word in _clean(text).split()]
 
 
 def _clean(text: str) -> str:

@@ -145,7 +145,7 @@ def check_record(record: Record, number: int) -> None:
             if isinstance(value, str):
                 check_text(name, value, limit=limit)
             elif isinstance(value, dict | list):
-                encode_json(name, value)  # pyright: ignore[reportUnknownArgumentType]
+                encode_json(name, value)  # pyright: ignore[reportUnknownArgumentType]  # any JSON
             elif name.endswith("_at"):
                 check_time(name, value)
         except InvalidInput as error:

@@ -78,11 +78,6 @@ class HybridRanking:
             reasons.add(self._failed)
         return tuple(sorted(reasons))
 
-    def stage(self, bank: OpenBank) -> Stage | None:
-        """How far the work behind a bank is; None when there is none."""
-        tended = self._tended.get(bank.bank.id)
-        return None if tended is None else tended.index.stage
-
     async def search(self, bank: OpenBank, query: Query) -> Found:
         degraded: set[str] = set()
         meaning = None if query.mode == "keyword" else await self._meaning(bank, query, degraded)
@@ -188,7 +183,6 @@ class HybridRanking:
             missing = await index.count_pending(AT_ONCE + 1)
             if 0 < missing <= AT_ONCE:
                 await index.embed_pending()
-                index.stage = None
             elif missing:
                 degraded.add("vectors-pending")
         except EmbedderFailed:

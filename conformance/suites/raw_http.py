@@ -53,7 +53,7 @@ class Line:
 
     def answer(self) -> Reply:
         """The next answer."""
-        response = http.client.HTTPResponse(self)  # type: ignore[arg-type]
+        response = http.client.HTTPResponse(self)  # type: ignore[arg-type]  # it only calls makefile
         try:
             response.begin()
             reply = Reply(response)

@@ -364,11 +364,11 @@ async def put_rates(directory: Path, some: Sequence[str]) -> dict[str, Any]:
             await engine.put(BANK, NewMemory(text=text))
             seconds.append(time.perf_counter() - began)
         together = await many_callers(engine, [f"{text} again" for text in some])
-        grouped, database.GROUP_LIMIT = database.GROUP_LIMIT, 1  # type: ignore[misc]
+        grouped, database.GROUP_LIMIT = database.GROUP_LIMIT, 1  # type: ignore[misc]  # Final, but here
         try:
             apart = await many_callers(engine, [f"{text} once more" for text in some[:500]])
         finally:
-            database.GROUP_LIMIT = grouped  # type: ignore[misc]
+            database.GROUP_LIMIT = grouped  # type: ignore[misc]  # as above
     return {
         "put_one_caller": percentiles(seconds),
         "put_64_callers_per_second": together,

@@ -112,13 +112,13 @@ def test_backfill_reads_the_shapes_histories_come_in(memory: Client, history: An
 
 def test_ingested_knowledge_is_a_document_and_not_a_timeline_event(memory: Client) -> None:
     spec = "# Auth spec\n\nTokens expire after 15 minutes.\n\n## Refresh\n\nRefresh needs a cookie."
-    kept = record(
-        memory,
-        action="ingest",
-        content={"title": "Auth spec", "text": spec, "id": "spec-1"},
-        content_scope="knowledge",
-        source="specs",
-    )
+    ingest: dict[str, Any] = {
+        "action": "ingest",
+        "content": {"title": "Auth spec", "text": spec, "id": "spec-1"},
+        "content_scope": "knowledge",
+        "source": "specs",
+    }
+    kept = record(memory, **ingest)
     assert kept["documents"][0]["outcome"] == "created"
     assert lookup(memory, "timeline")["total"] == 0
 
@@ -128,13 +128,7 @@ def test_ingested_knowledge_is_a_document_and_not_a_timeline_event(memory: Clien
     got = memory.call("get", id=kept["documents"][0]["id"]).json
     assert got["body"] == spec
 
-    same = record(
-        memory,
-        action="ingest",
-        content={"title": "Auth spec", "text": spec, "id": "spec-1"},
-        content_scope="knowledge",
-        source="specs",
-    )
+    same = record(memory, **ingest)
     assert same["documents"][0]["outcome"] == "unchanged"
 
 

@@ -66,7 +66,7 @@ class Node:
         return bytes(content)
 
 
-class LossyFilesystem(mfusepy.Operations):  # type: ignore[misc]
+class LossyFilesystem(mfusepy.Operations):  # type: ignore[misc]  # untyped library
     """Paths to nodes, twice: as they are, and as they would be after a cut."""
 
     use_ns = True
@@ -119,12 +119,12 @@ class LossyFilesystem(mfusepy.Operations):  # type: ignore[misc]
 
     def fsyncdir(self, path: str, datasync: int, fh: int) -> int:
         for names in (self.names, self.durable_names):
-            for name in [name for name in names if os.path.dirname(name) == path]:  # noqa: PTH120
+            for name in [name for name in names if os.path.dirname(name) == path]:  # noqa: PTH120  (names, not paths)
                 if name in self.names:
                     self.durable_names[name] = self.names[name]
                 else:
                     del self.durable_names[name]
-        inside = {name for name in self.directories if os.path.dirname(name) == path}  # noqa: PTH120
+        inside = {name for name in self.directories if os.path.dirname(name) == path}  # noqa: PTH120  (names, not paths)
         self.durable_directories |= inside
         return 0
 

@@ -220,7 +220,7 @@ async def test_a_banks_answers_do_not_depend_on_another_bank(
     for neighbours in (0, 10_000):
         options = {} if ranking is None else {"ranking": ranking}
         directory = tmp_path / f"data{neighbours}"
-        async with open_engine(directory, now=clock, **options) as engine:  # type: ignore[arg-type]
+        async with open_engine(directory, now=clock, **options) as engine:  # type: ignore[arg-type]  # one option
             await engine.create_bank("a")
             for start in range(0, neighbours, 1_000):
                 await engine.put_many(

@@ -22,7 +22,7 @@ BANK = "b"
 @asynccontextmanager
 async def opened(directory: Path, embedder: Embedder) -> AsyncIterator[EmbeddedEngine]:
     def ranking(background: object) -> HybridRanking:
-        return HybridRanking(background, embedder)  # type: ignore[arg-type]
+        return HybridRanking(background, embedder)  # type: ignore[arg-type]  # a task group
 
     async with open_engine(directory, ranking=ranking) as engine:
         yield engine

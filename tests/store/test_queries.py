@@ -35,7 +35,7 @@ async def ask_all(engine: EmbeddedEngine, queries: list[str], mode: str) -> int:
     async def ask(some: list[str]) -> None:
         nonlocal answered
         for text in some:
-            query = Query(bank="w", text=text, mode=mode, limit=3)  # type: ignore[arg-type]
+            query = Query(bank="w", text=text, mode=mode, limit=3)  # type: ignore[arg-type]  # drawn
             found = msgspec.json.encode(await engine.search(query))
             for inside in (b"sqlite", b"SELECT", b"fts5", b"words_"):
                 assert inside not in found or inside.decode() in text

@@ -1,6 +1,7 @@
 """Search through the engine: words, meaning, context, filters, and what is said when less works."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -30,7 +31,7 @@ async def engine(
     tmp_path: Path, clock: Clock, embedder: FakeEmbedder
 ) -> AsyncIterator[EmbeddedEngine]:
     def ranks(background: object) -> HybridRanking:
-        return HybridRanking(background, embedder, now=clock)  # type: ignore[arg-type]
+        return HybridRanking(background, embedder, now=clock)  # type: ignore[arg-type]  # a task group
 
     async with open_engine(tmp_path / "data", ranking=ranks, now=clock) as engine:
         yield engine
@@ -42,8 +43,15 @@ async def put(engine: EmbeddedEngine, *texts: str, session: str | None = None) -
 
 
 async def ask(engine: EmbeddedEngine, text: str, **how: object) -> list[str]:
-    found = await engine.search(Query(bank=BANK, text=text, **how))  # type: ignore[arg-type]
+    found = await engine.search(Query(bank=BANK, text=text, **how))  # type: ignore[arg-type]  # any field
     return [hit.item.text for hit in found.hits]
+
+
+async def ask_into(
+    found: list[list[str]], engine: EmbeddedEngine, text: str, **how: object
+) -> None:
+    """Ask in a task of its own, and leave the answer there."""
+    found.append(await ask(engine, text, **how))
 
 
 async def test_what_was_just_put_is_found_by_its_meaning(engine: EmbeddedEngine) -> None:
@@ -241,10 +249,7 @@ async def test_a_model_that_became_slow_is_awaited_outside_the_transaction(
     await ask(engine, "puppy")
     embedder.gate.clear()
     found: list[list[str]] = []
-
-    async def asking() -> None:
-        found.append(await ask(engine, "feline", mode="semantic"))
-
+    asking = partial(ask_into, found, engine, "feline", mode="semantic")
     async with anyio.create_task_group() as group:
         group.start_soon(asking)
         assert await anyio.to_thread.run_sync(embedder.waiting.wait, 10)
@@ -261,10 +266,7 @@ async def test_a_cancelled_question_is_not_cancelled_for_those_who_ask_the_same(
     await put(engine, "The kitten is asleep")
     embedder.gate.clear()
     found: list[list[str]] = []
-
-    async def asking() -> None:
-        found.append(await ask(engine, "feline", mode="semantic"))
-
+    asking = partial(ask_into, found, engine, "feline", mode="semantic")
     async with anyio.create_task_group() as group:
         with anyio.move_on_after(0.05):
             await asking()

@@ -48,7 +48,7 @@ def endpoint(answer: Any, *, status: int = 200) -> Iterator[tuple[EndpointSettin
         settings = EndpointSettings(
             url=url, model="m", dims=2, key="secret", timeout_seconds=5, batch=2
         )
-        yield settings, handler.seen  # type: ignore[attr-defined]
+        yield settings, handler.seen  # type: ignore[attr-defined]  # made by type()
     finally:
         server.shutdown()
         server.server_close()

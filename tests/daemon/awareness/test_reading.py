@@ -210,7 +210,7 @@ def event(number: int, text: str, **more: str) -> Item:
         occurred_at=number,
         created_at=number,
         updated_at=number,
-        **more,  # type: ignore[arg-type]
+        **more,  # type: ignore[arg-type]  # fields of many types
     )
 
 

@@ -264,7 +264,7 @@ async def test_a_revoked_token_loses_its_streams_and_its_calls(web: Web, tmp_pat
             verb,
             "/mcp",
             headers={"accept": BOTH, **given},
-            **({} if body is None else {"json": body}),  # type: ignore[arg-type]
+            **({} if body is None else {"json": body}),  # type: ignore[arg-type]  # of many types
         ) as response:
             await follow(about, response)
 
