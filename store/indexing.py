@@ -21,10 +21,12 @@ from store.banks import OpenBank
 from store.database import Connection
 from store.embedding import Embedder, Identity
 from store.errors import EmbedderFailed, StoreError
+from store.graph import GraphBuilder
 from store.items import SELECT, RowDamaged, item_of, searchable
+from store.matrix import Vectors, pack
 from store.memories import changing
 from store.model import Stage
-from store.vectors import EXTEND_AT, GraphBuilder, SnapshotBroken, VectorCache, Vectors, pack
+from store.vectors import EXTEND_AT, SnapshotBroken, VectorCache
 from store.worker import Worker
 
 BATCH: Final = 128  # texts embedded between two commits: a quarter of a second
@@ -201,6 +203,11 @@ class BankIndex:
             await self._worker.call(partial(builder.add, rows, threads=GRAPH_THREADS))
             done = len(builder.graph)
             self._tell(Stage(phase="building", done=done, total=max(done, items)))
+        keys = await self._worker.call(builder.keys)
+        for start in range(0, len(keys), PAGE):
+            some = keys[start : start + PAGE]
+            await self._worker.call(partial(builder.look_for, some, threads=GRAPH_THREADS))
+            self._tell(Stage(phase="checking", done=start + len(some), total=len(keys)))
         if self.cache.adopt(_through(builder, change)):
             self._saved = 0
             self.degraded.discard("snapshot-broken")

@@ -503,7 +503,7 @@ class Checked(Struct, frozen=True, kw_only=True):
 class Stage(Struct, frozen=True, kw_only=True):
     """How far the work behind a bank is: `done` of `total` in this phase."""
 
-    phase: Literal["embedding", "loading", "building", "extending", "saving"]
+    phase: Literal["embedding", "loading", "building", "checking", "extending", "saving"]
     done: int
     total: int
 

@@ -21,10 +21,10 @@ from msgspec import Struct
 
 from store.files import PRIVATE_FILE, sync_directory
 
-MAGIC: Final = b"RCLDVEC1"
+MAGIC: Final = b"RCLDVEC2"
 _DIGEST: Final = 32
 _CHUNK: Final = 1 << 22
-_MOST_HEADER: Final = 65_536
+_MOST_HEADER: Final = 1 << 24
 _SUFFIX: Final = ".damaged"
 
 T = TypeVar("T")
@@ -49,6 +49,7 @@ class Header(Struct, frozen=True, kw_only=True):
     dtype: str
     change: int
     count: int
+    strays: tuple[int, ...]  # keys the graph holds and does not lead to
     graph_bytes: int
 
 

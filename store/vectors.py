@@ -5,9 +5,10 @@ The bank's `vectors` table is the truth; what is here is a cache of it, made on 
 - the **matrix**: vectors as rows of int8 with a scale each, all of them compared. Up to
   `EXACT_LIMIT` it is everything (65,536 rows are 24 MB and take 1.5 ms);
 - the **graph**: a usearch index over all vectors up to a change number (`covered`). The matrix
-  then is the tail: what is newer, so that a write is found at once.
+  then is the tail: what is newer, so that a write is found at once. The **strays** are a second
+  matrix: what the graph holds and does not lead to (`graph.py`).
 
-Both work on the same int8 numbers and so give cosines that are about right (within 0.005): enough
+All work on the same int8 numbers and so give cosines that are about right (within 0.005): enough
 to choose candidates. Who orders them reads their stored vectors (`cosines_of`).
 
 Every search first reads what the bank's change number says is new (`refresh`), in the search's own
@@ -31,7 +32,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from store.embedding import Identity
-from store.native import load_numkong, load_usearch
+from store.graph import DTYPE, METRIC, GraphBuilder, make_room
+from store.matrix import Matrix, quantise, unpack
 from store.snapshot import (
     Header,
     SnapshotBroken,
@@ -51,15 +53,8 @@ EXACT_LIMIT: Final = 65_536  # a scan of that many takes about as long as a grap
 EXTEND_AT: Final = 2_048  # tail rows that are worth moving into the graph
 SCAN_LIMIT: Final = 200_000  # rows a search without a graph looks at: the newest …
 SCAN_SECONDS: Final = 1.0  # … and for how long
-CONNECTIVITY: Final = 16
-EXPANSION_ADD: Final = 128
-EXPANSION_SEARCH: Final = 192
-METRIC: Final = "cos"
-DTYPE: Final = "i8"
 _ADD_AT_ONCE: Final = 16  # under the lock: about 10 ms
 _DEAD_SHARE: Final = 0.3
-
-Vectors = Sequence[tuple[int, int, bytes]]  # item, change, half floats
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
@@ -78,8 +73,9 @@ class VectorCache:
         self.identity = identity
         self.exact_limit = exact_limit
         self._lock = threading.Lock()
-        self._matrix = _Matrix(identity.dims)
+        self._matrix = Matrix(identity.dims)
         self._graph: Any = None
+        self._strays = Matrix(identity.dims)
         self._covered = 0
         self._seen = 0
         self._dead: set[int] = set()  # keys in the graph that the bank no longer has
@@ -116,11 +112,14 @@ class VectorCache:
             if self._graph is not None and len(self._graph):
                 wanted = min(count + min(len(self._dead), count), len(self._graph))
                 matches = self._graph.search(quantise(query[None])[0][0], wanted, threads=1)
-                for key, distance in zip(
-                    matches.keys.tolist(), matches.distances.tolist(), strict=True
-                ):
-                    if key not in self._dead and key not in self._matrix:
-                        found[key] = 1.0 - distance
+                pairs = zip(matches.keys.tolist(), matches.distances.tolist(), strict=True)
+                graphed = {key: 1.0 - distance for key, distance in pairs}
+                graphed |= self._strays.nearest(query, count)
+                found = {
+                    key: cosine
+                    for key, cosine in graphed.items()
+                    if key not in self._dead and key not in self._matrix
+                }
             found |= self._matrix.nearest(query, count)
             return found
 
@@ -155,8 +154,9 @@ class VectorCache:
         """Know nothing: the next search begins again from the bank."""
         with self._lock:
             self.identity = identity or self.identity
-            self._matrix = _Matrix(self.identity.dims)
+            self._matrix = Matrix(self.identity.dims)
             self._graph = None
+            self._strays = Matrix(self.identity.dims)
             self._covered = self._seen = 0
             self._dead = set()
             self._is_waiting = False
@@ -177,15 +177,16 @@ class VectorCache:
         """Rises with every reset; a graph begun before one must not be adopted after it."""
         return self._generation
 
-    def new_graph(self) -> "GraphBuilder":
+    def new_graph(self) -> GraphBuilder:
         return GraphBuilder(self.identity, self._generation)
 
-    def adopt(self, builder: "GraphBuilder") -> bool:
+    def adopt(self, builder: GraphBuilder) -> bool:
         """Put a finished graph to use. False when a reset came in between."""
         with self._lock:
             if builder.generation != self._generation:
                 return False
             self._graph = builder.graph
+            self._strays = builder.strays
             self._covered = builder.covered
             self._seen = (
                 max(self._seen, builder.covered) if not self._is_waiting else (builder.covered)
@@ -207,9 +208,10 @@ class VectorCache:
                     return moved
                 for key in keys.tolist():
                     self._dead.discard(key)
+                    self._strays.clear(key)
                     if key in self._graph:
                         self._graph.remove(key)
-                _make_room(self._graph, len(keys))
+                make_room(self._graph, len(keys))
                 self._graph.add(keys, vectors, threads=1)
                 self._covered = int(changes[-1])
                 self._matrix.drop_until(self._covered)
@@ -222,7 +224,18 @@ class VectorCache:
                 return None
             generation = self._generation
             content: bytearray = self._graph.save(None)
-            header = _header(self.identity, bank, self._graph, self._covered, len(content))
+            header = Header(
+                bank=bank,
+                model=str(self.identity),
+                dims=self.identity.dims,
+                library=_library(),
+                metric=METRIC,
+                dtype=DTYPE,
+                change=self._covered,
+                count=len(self._graph),
+                strays=tuple(self._strays),
+                graph_bytes=len(content),
+            )
         with files:
             if generation != self._generation:  # a reset: what we hold may have been erased
                 return None
@@ -233,7 +246,7 @@ class VectorCache:
         """Put the graph on disk to use. False when there is none; `SnapshotBroken` after
         setting aside one that cannot be used with this bank at change number `visible`."""
 
-        def use(header: Header, content: memoryview) -> "GraphBuilder":
+        def use(header: Header, content: memoryview) -> GraphBuilder:
             _refuse_foreign(header, self.identity, bank, visible)
             builder = self.new_graph()
             builder.restore(header, content)
@@ -245,38 +258,6 @@ class VectorCache:
             set_aside(path)
             raise
         return builder is not None and self.adopt(builder)
-
-
-class GraphBuilder:
-    """A graph in the making, used by one thread."""
-
-    def __init__(self, identity: Identity, generation: int) -> None:
-        self.identity = identity
-        self.generation = generation
-        self.covered = 0
-        self.graph: Any = _new_graph(identity.dims)
-
-    def add(self, rows: Vectors, *, threads: int) -> None:
-        """Add vectors in order of their change number; a later one takes an earlier one's place."""
-        import numpy as np
-
-        if not rows:
-            return
-        latest = {item: content for item, _, content in rows}
-        keys = np.array(list(latest), dtype=np.uint64)
-        for key in keys.tolist():
-            if key in self.graph:
-                self.graph.remove(key)
-        _make_room(self.graph, len(keys))
-        vectors, _ = quantise(unpack(latest.values(), self.identity.dims))
-        self.graph.add(keys, vectors, threads=threads)
-        self.covered = rows[-1][1]
-
-    def restore(self, header: Header, content: memoryview) -> None:
-        self.graph.load(content)
-        if len(self.graph) != header.count or self.graph.ndim != self.identity.dims:
-            raise SnapshotBroken("graph of another size")
-        self.covered = header.change
 
 
 def scan(
@@ -338,163 +319,6 @@ def cosines_of(
     return dict(zip((item for item, _ in stored), cosines.tolist(), strict=True))
 
 
-def pack(vectors: "NDArray[np.float32]") -> list[bytes]:
-    """Vectors as they are stored: IEEE half floats, little endian."""
-    return [row.tobytes() for row in vectors.astype("<f2")]
-
-
-def unpack(contents: Iterable[bytes], dims: int) -> "NDArray[np.float32]":
-    """Stored vectors as rows of float32."""
-    import numpy as np
-
-    joined = b"".join(contents)
-    return np.frombuffer(joined, dtype="<f2").reshape(-1, dims).astype(np.float32)
-
-
-def quantise(
-    vectors: "NDArray[np.float32]",
-) -> "tuple[NDArray[np.int8], NDArray[np.float32]]":
-    """Rows as int8, each stretched to the whole range, and what one step is worth in each."""
-    import numpy as np
-
-    steps = np.maximum(np.abs(vectors).max(axis=1), 1e-12) / 127.0
-    return np.rint(vectors / steps[:, None]).astype(np.int8), steps.astype(np.float32)
-
-
-class _Matrix:
-    """Vectors as rows, oldest change first; replaced rows stay as holes until they are dropped."""
-
-    def __init__(self, dims: int) -> None:
-        self._dims = dims
-        self._size = 0
-        self._places: dict[int, int] = {}
-        self._arrays: tuple[Any, Any, Any, Any] | None = None  # keys, changes, vectors, steps
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __contains__(self, key: int) -> bool:
-        return key in self._places
-
-    def append(self, rows: Vectors) -> None:
-        if not rows:
-            return
-        import numpy as np
-
-        start, end = self._size, self._size + len(rows)
-        keys, changes, vectors, steps = self._reserve(end)
-        keys[start:end] = np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
-        changes[start:end] = np.fromiter((row[1] for row in rows), dtype=np.int64, count=len(rows))
-        vectors[start:end], steps[start:end] = quantise(
-            unpack((row[2] for row in rows), self._dims)
-        )
-        for at, (key, _, _) in enumerate(rows, start):
-            self._clear(key)
-            self._places[key] = at
-        self._size = end
-
-    def nearest(
-        self, query: Any, count: int, allowed: "NDArray[np.int64] | None" = None
-    ) -> dict[int, float]:
-        if not self._places or self._arrays is None or count < 1:
-            return {}
-        import numpy as np
-
-        size = self._size
-        keys, _, vectors, steps = (array[:size] for array in self._arrays)
-        asked, step = quantise(query[None])
-        dots = np.asarray(load_numkong().cdist(asked, vectors, metric="dot"))[0]
-        cosines = dots * steps * step
-        if len(self._places) < size:
-            cosines[keys == 0] = -2.0
-        if allowed is not None:
-            cosines[~np.isin(keys, allowed)] = -2.0
-        places = np.argpartition(cosines, size - count)[-count:] if count < size else slice(None)
-        found = zip(keys[places].tolist(), cosines[places].tolist(), strict=True)
-        return {key: cosine for key, cosine in found if cosine > -2.0}
-
-    def discard(self, key: int, visible: int) -> None:
-        if self._arrays is not None and self._arrays[1][self._places[key]] <= visible:
-            self._clear(key)
-
-    def oldest(self, count: int) -> tuple[Any, Any, Any]:
-        """The first rows that are not holes: keys, change numbers, vectors as int8."""
-        import numpy as np
-
-        if self._arrays is None:
-            return (), (), ()
-        keys, changes, vectors, _ = self._arrays
-        places = np.flatnonzero(keys[: self._size] > 0)[:count]
-        return keys[places].astype(np.uint64), changes[places], vectors[places]
-
-    def drop_until(self, change: int) -> None:
-        """Forget rows up to a change number, and every hole."""
-        if self._arrays is None:
-            return
-        import numpy as np
-
-        keys, changes, vectors, steps = self._arrays
-        keep = np.flatnonzero((keys[: self._size] > 0) & (changes[: self._size] > change))
-        self._arrays = keys[keep], changes[keep], vectors[keep], steps[keep]
-        self._size = len(keep)
-        self._places = {int(key): at for at, key in enumerate(self._arrays[0])}
-
-    def _clear(self, key: int) -> None:
-        place = self._places.pop(key, None)
-        if place is not None and self._arrays is not None:
-            self._arrays[0][place] = 0  # no item has rowid 0
-
-    def _reserve(self, size: int) -> tuple[Any, Any, Any, Any]:
-        import numpy as np
-
-        if self._arrays is None or len(self._arrays[0]) < size:
-            room = max(size, 256 if self._arrays is None else len(self._arrays[0]) * 3 // 2)
-            grown: tuple[Any, Any, Any, Any] = (
-                np.zeros(room, dtype=np.int64),
-                np.zeros(room, dtype=np.int64),
-                np.empty((room, self._dims), dtype=np.int8),
-                np.empty(room, dtype=np.float32),
-            )
-            if self._arrays is not None:
-                for new, old in zip(grown, self._arrays, strict=True):
-                    new[: self._size] = old[: self._size]
-            self._arrays = grown
-        return self._arrays
-
-
-def _new_graph(dims: int) -> Any:
-    return load_usearch().Index(
-        ndim=dims,
-        metric=METRIC,
-        dtype=DTYPE,
-        connectivity=CONNECTIVITY,
-        expansion_add=EXPANSION_ADD,
-        expansion_search=EXPANSION_SEARCH,
-    )
-
-
-def _make_room(graph: Any, extra: int) -> None:
-    """Grow a graph by large steps: usearch grows by copying."""
-    if len(graph) + extra > graph.capacity:
-        reserve = getattr(graph, "reserve", None)
-        if reserve is not None:
-            reserve((len(graph) + extra) * 3 // 2)
-
-
-def _header(identity: Identity, bank: str, graph: Any, covered: int, size: int) -> Header:
-    return Header(
-        bank=bank,
-        model=str(identity),
-        dims=identity.dims,
-        library=_library(),
-        metric=METRIC,
-        dtype=DTYPE,
-        change=covered,
-        count=len(graph),
-        graph_bytes=size,
-    )
-
-
 def _refuse_foreign(header: Header, identity: Identity, bank: str, visible: int) -> None:
     if header.bank != bank:
         raise SnapshotBroken("of another bank")
@@ -513,6 +337,6 @@ def _library() -> str:
 
 
 __all__ = [
-    "Coverage", "GraphBuilder", "SnapshotBroken", "VectorCache", "cosines_of", "pack", "quantise",
-    "remove_snapshot", "scan", "stored_cosines", "unpack",
+    "Coverage", "SnapshotBroken", "VectorCache", "cosines_of", "remove_snapshot", "scan",
+    "stored_cosines",
 ]  # fmt: skip

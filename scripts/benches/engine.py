@@ -36,9 +36,10 @@ from scripts.benches.corpus import texts
 from store import database
 from store.embedded import EmbeddedEngine, open_engine
 from store.embedding import Embedder, Identity, choose_embedder
+from store.matrix import unpack
 from store.model import MODES, NewMemory, Query, Stage
 from store.ranking import HybridRanking
-from store.vectors import stored_cosines, unpack
+from store.vectors import stored_cosines
 
 if TYPE_CHECKING:
     import numpy as np

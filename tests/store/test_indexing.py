@@ -12,6 +12,7 @@ from store import indexing, vectors
 from store.database import Connection
 from store.embedded import EmbeddedEngine, open_engine
 from store.embedding import Embedder, HashedFeatures
+from store.matrix import pack
 from store.model import NewMemory, Query, Stage
 from store.ranking import HybridRanking
 from tests.support.embedder import FakeEmbedder
@@ -75,6 +76,8 @@ async def test_who_waits_for_it_hears_how_far_it_is(tmp_path: Path) -> None:
     assert {stage.total for stage in heard if stage.phase == "embedding"} == {100}
     built = [stage for stage in heard if stage.phase == "building"]
     assert built and built[-1].done == built[-1].total
+    checked = [stage.done for stage in heard if stage.phase == "checking"]
+    assert checked == [32, 64, 96, 100], "every vector of the graph was looked for"
     assert heard[-1].phase == "saving"
 
 
@@ -135,7 +138,7 @@ async def test_a_text_changed_while_it_was_being_embedded_gets_its_new_vector(
         async with engine._banks.use(BANK) as bank:
             batch = await bank.database.read(indexing._next_pending)
             await engine.change(BANK, id, text="A puppy")
-            contents = vectors.pack(FakeEmbedder().embed([one.text for one in batch]))
+            contents = pack(FakeEmbedder().embed([one.text for one in batch]))
 
             def store(connection: Connection) -> None:
                 model = indexing._adopt(connection, FakeEmbedder().identity, True)
@@ -220,6 +223,7 @@ def test_a_process_that_leaves_while_vectors_are_made_ends_in_order(tmp_path: Pa
 import sys, anyio
 from pathlib import Path
 from store.embedded import open_engine
+from store.matrix import pack
 from store.model import NewMemory, Query, Stage
 
 async def main():
