@@ -194,8 +194,9 @@ async def serve(
             async with opened(settings) as store, anyio.create_task_group() as tasks:
                 hub = _make_hub(settings, tasks, store)
                 _heed_signals(hub)
-                server = await unix.listen(hub, listener)
+                # HTTP first: who is answered on the socket is told where HTTP is.
                 web = await _open_http(hub, bound) if bound is not None else None
+                server = await unix.listen(hub, listener)
                 log.info("daemon.ready", pid=hub.pid, version=hub.version)
                 _tell_ready(ready)
                 tasks.start_soon(_housekeeping, hub)

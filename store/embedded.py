@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
 from store import documents, memories
@@ -48,6 +49,7 @@ from store.validate import check_labels, check_range, check_text, encode_json, p
 
 UNDO_SECONDS: Final = 24 * 3600
 PUT_MANY_LIMIT: Final = 10_000
+PREPARED_AT_ONCE: Final = 64  # about 2 ms on the event loop, then others have their turn
 LARGE_TEXT: Final = 16_384  # characters from which cutting into words leaves the event loop
 
 
@@ -99,7 +101,9 @@ class EmbeddedEngine(Notes, Care):
         prepared = await self._prepare(memory)
         return await self._put(bank, lambda changes: memories.put(changes, prepared))
 
-    async def put_many(self, bank: str, new: Sequence[NewMemory]) -> list[Put]:
+    async def put_many(
+        self, bank: str, new: Sequence[NewMemory], *, progress: Progress | None = None
+    ) -> list[Put]:
         check_range("memories", len(new), 0, PUT_MANY_LIMIT)
         prepared: list[Prepared] = []
         for position, memory in enumerate(new):
@@ -107,9 +111,18 @@ class EmbeddedEngine(Notes, Care):
                 prepared.append(await self._prepare(memory))
             except InvalidInput as error:
                 raise error.within(f"memories[{position}]") from None
-        return await self._put(
-            bank, lambda changes: [memories.put(changes, each) for each in prepared]
-        )
+            if position % PREPARED_AT_ONCE == 0:
+                await checkpoint()
+
+        def work(changes: Changes) -> list[Put]:
+            kept: list[Put] = []
+            for each in prepared:
+                kept.append(memories.put(changes, each))
+                if progress is not None:
+                    progress(len(kept), len(prepared))
+            return kept
+
+        return await self._put(bank, work)
 
     async def search(self, query: Query) -> Found:
         check_range("limit", query.limit, 1, PAGE_LIMIT)

@@ -76,7 +76,9 @@ class Engine(Protocol):
         """Keep a memory; it is found by its words when this returns. An unknown bank is made."""
         ...
 
-    async def put_many(self, bank: str, new: Sequence[NewMemory]) -> list[Put]:
+    async def put_many(
+        self, bank: str, new: Sequence[NewMemory], *, progress: Progress | None = None
+    ) -> list[Put]:
         """Keep all of them or none."""
         ...
 

@@ -184,3 +184,15 @@ def test_a_text_about_finished_work_closes_no_task(memory: Client) -> None:
     named = {"completed_tasks": [{"task_id": task["id"], "reason": "They run in CI."}]}
     assert record(memory, action="submit_insights", content=named)["tasks_completed"] == 1
     assert lookup(memory, "tasks", status="done")["tasks"][0]["id"] == task["id"]
+
+
+def test_a_long_history_with_something_unkeepable_late_in_it_leaves_nothing_behind(
+    memory: Client,
+) -> None:
+    history = [{"role": "user", "content": f"turn {n} of the talk"} for n in range(700)]
+    history[650]["content"] = "too long " * 200_000
+
+    told = said_no(memory, "awareness_record", action="backfill", history=history)
+
+    assert told.startswith("history[650]: ")
+    assert lookup(memory, "timeline")["events"] == []

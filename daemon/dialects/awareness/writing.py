@@ -1,10 +1,12 @@
 """Writing events: labels filled in, written in order, counted, summed up, and asked about."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
+from daemon import steps
 from daemon.dialects.awareness import detect, extraction, memory, telling
 from daemon.dialects.awareness.arguments import RecordArguments, labels, mapping
 from daemon.dialects.awareness.drafts import Draft
@@ -16,8 +18,6 @@ from daemon.tools import Context
 from store.errors import InvalidInput
 from store.model import Filters, NewMemory, NewNarrative, Provenance, Put, Query
 
-#: So many events are one unit of work; between two of them the caller hears how far we are.
-PART: Final = 200
 SUMMED_EVENTS: Final = 200
 KNOWN_CARDS: Final = 5
 
@@ -98,17 +98,14 @@ def event_of(draft: Draft, hand: Hand) -> NewMemory:
 async def write(
     house: House, hand: Hand, drafts: Sequence[Draft], context: Context, field: str
 ) -> list[Put]:
-    """Keep all of them, in order. `field` is what the caller calls them, for refusals."""
-    events = [event_of(draft, hand) for draft in drafts]
-    kept: list[Put] = []
-    for start in range(0, len(events), PART):
-        try:
-            kept += await house.engine.put_many(hand.bank, events[start : start + PART])
-        except InvalidInput as error:
-            raise Refused(_refused(error, drafts, start, field)) from None
-        if len(events) > PART:
-            await context.progress(len(kept), len(events), f"{len(kept)} of {len(events)} events")
-    return kept
+    """Keep all of them, in order, or none. `field` is what the caller calls them, for refusals."""
+    put = partial(house.engine.put_many, hand.bank, [event_of(draft, hand) for draft in drafts])
+    try:
+        if len(drafts) < steps.MANY:
+            return await put()
+        return await steps.counted(context, "events", lambda progress: put(progress=progress))
+    except InvalidInput as error:
+        raise Refused(_refused(error, drafts, field)) from None
 
 
 def counted(kept: Sequence[Put], skipped: int = 0) -> Counts:
@@ -191,12 +188,12 @@ def _origin(draft: Draft) -> dict[str, Any]:
     return {name: value for name, value in named.items() if value is not None}
 
 
-def _refused(error: InvalidInput, drafts: Sequence[Draft], start: int, field: str) -> str:
+def _refused(error: InvalidInput, drafts: Sequence[Draft], field: str) -> str:
     """The engine's refusal of `memories[3].text`, in the caller's words: `steps[5].text`."""
     head, _, rest = error.field.partition("].")
     if not head.startswith("memories[") or not rest:
         return str(error)
-    at = drafts[start + int(head.removeprefix("memories["))].index
+    at = drafts[int(head.removeprefix("memories["))].index
     place = f"{field}[{at}]" if len(drafts) > 1 or field == "steps" else field
     named = FIELDS.get(rest, rest)
     if rest == "text":
