@@ -148,9 +148,9 @@ SETTINGS: Final = (
     Setting(
         "sessions.idle_days",
         ("RECALLD_SESSION_IDLE_DAYS",),
-        30,
-        _integer(1, 3650),
-        "a session not seen for this long is forgotten",
+        30.0,
+        _number(0.00001, 3650),
+        "a session not seen for this long is forgotten; fractions are fine",
     ),
     Setting(
         "sessions.keep",
@@ -337,7 +337,7 @@ class Settings:
         self.output_bytes: int = values["limits.output_bytes"]
         self.idle_seconds: float = values["daemon.idle_seconds"]
         self.start_seconds: float = values["daemon.start_seconds"]
-        self.session_idle_days: int = values["sessions.idle_days"]
+        self.session_idle_days: float = values["sessions.idle_days"]
         self.sessions_keep: int = values["sessions.keep"]
         self.http_sessions: int = values["limits.http_sessions"]
         self.log_level: str = values["log.level"]

@@ -19,7 +19,7 @@ log: Final = structlog.get_logger()
 class SessionKeeper:
     """Mints, resumes, touches and expires; never fails a call."""
 
-    def __init__(self, sessions: Sessions, *, idle_days: int, keep: int) -> None:
+    def __init__(self, sessions: Sessions, *, idle_days: float, keep: int) -> None:
         self._sessions = sessions
         self._handles = sessions.handles
         self._idle_seconds = idle_days * 86_400.0

@@ -1,6 +1,7 @@
-"""What every test gets: the asyncio backend and hypothesis profiles."""
+"""What every test gets: the asyncio backend, hypothesis profiles, and signals that arrive."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,6 +12,10 @@ settings.register_profile(
 )
 settings.register_profile("deep", max_examples=5_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+# A shell that runs us in the background has SIGINT ignored, and so would every program we start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from scripts.kit.ours import fresh_home
 from tests.support.processes import RECALLD, daemon, environment, spawned_daemon
 
 ROOT = Path(__file__).parent.parent.parent
@@ -40,3 +41,11 @@ def test_the_socket_breaks_no_rule(tmp_path: Path) -> None:
 def test_the_bridge_breaks_no_rule(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path):
         conform(tmp_path, "--stdio", "--", *RECALLD, "stdio", "--fixtures")
+
+
+def test_an_idle_http_session_ends_when_the_setting_says(tmp_path: Path) -> None:
+    with fresh_home() as home:
+        home.env["RECALLD_SESSION_IDLE_DAYS"] = str(2 / 86_400)
+        url = f"{home.serve(bind='127.0.0.1:0')['http']}/mcp"
+        report = conform(tmp_path, "--http", url, "--only", "S05", "--idle-seconds", "2")
+    assert "1 passed" in report, report

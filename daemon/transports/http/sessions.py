@@ -112,6 +112,7 @@ class HttpSession(Visitor):
         self.surface = surface
         self.digest = digest
         self.dialects = dialects
+        self.seen_at = hub.clock()
         self.log_level = "debug"
         self.follower = Follower(self._is_ready, self._publish, surface, set())
         self.standalone: Stream | None = None
@@ -288,6 +289,10 @@ class HttpSessions:
             return None
         if session.dialects != dialects:
             return None
+        if self._is_over(session):
+            await self._end(principal.name, digest)
+            return None
+        session.seen_at = self._hub.clock()
         self._sessions.move_to_end(digest)
         self._note(principal.name, digest)
         if session.session_id is not None:
@@ -316,6 +321,11 @@ class HttpSessions:
             if idle is None:
                 raise Overloaded(f"at most {limit} sessions, and all of them are in use")
             await self._end(name, idle)
+
+    def _is_over(self, session: HttpSession) -> bool:
+        """Whether it was not seen for so long that the catalogue has forgotten it too."""
+        idle = self._hub.clock() - session.seen_at
+        return not session.is_busy and idle > self._hub.settings.session_idle_days * 86_400
 
     def _is_busy(self, digest: bytes) -> bool:
         held = self._sessions.get(digest)
