@@ -144,8 +144,10 @@ class Banks:
                     (bank.id, bank.name, bank.created_at, bank.quota_bytes),
                 )
 
-            await self._catalogue.database.write(insert)
-            self._by_name[name] = bank
+            def know() -> None:
+                self._by_name[name] = bank
+
+            await self._catalogue.database.write(insert, then=know)
             return bank
 
     async def ensure(self, name: str) -> Bank:
@@ -171,22 +173,29 @@ class Banks:
 
     async def delete(self, name: str) -> None:
         """Remove a bank and all its files. It is unknown at once, and its users finish first."""
-        async with self._lock:
-            bank = self.get(name)
+        left: list[tuple[Bank, OpenBank | None]] = []
+        try:
+            async with self._lock:
+                bank = self.get(name)
 
-            def leave(connection: Connection) -> None:
-                connection.execute("DELETE FROM banks WHERE id = ?", (bank.id,))
-                connection.execute(
-                    "INSERT INTO banks_leaving VALUES (?, ?)", (bank.id, self._catalogue.now())
-                )
+                def leave(connection: Connection) -> None:
+                    connection.execute("DELETE FROM banks WHERE id = ?", (bank.id,))
+                    connection.execute(
+                        "INSERT INTO banks_leaving VALUES (?, ?)", (bank.id, self._catalogue.now())
+                    )
 
-            await self._catalogue.database.write(leave)
-            del self._by_name[bank.name]
-            opened = self._open.pop(bank.id, None)
-        with anyio.CancelScope(shield=True):
-            if opened is not None:
-                await self._retire(opened)
-            await self._remove_files(bank.id)
+                def unknow() -> None:
+                    del self._by_name[bank.name]
+                    left.append((bank, self._open.pop(bank.id, None)))
+
+                await self._catalogue.database.write(leave, then=unknow)
+        finally:
+            # Committed, it is gone through with, even if whoever asked is cancelled meanwhile.
+            with anyio.CancelScope(shield=True):
+                for gone, opened in left:
+                    if opened is not None:
+                        await self._retire(opened)
+                    await self._remove_files(gone.id)
 
     # --- open banks -----------------------------------------------------------------------
 
@@ -348,11 +357,13 @@ class Banks:
                     (name, quota_bytes, bank.id),
                 )
 
-            await self._catalogue.database.write(update)
-            del self._by_name[bank.name]
-            self._by_name[name] = changed
-            if bank.id in self._open:
-                self._open[bank.id].bank = changed
+            def know() -> None:
+                del self._by_name[bank.name]
+                self._by_name[name] = changed
+                if bank.id in self._open:
+                    self._open[bank.id].bank = changed
+
+            await self._catalogue.database.write(update, then=know)
         return changed
 
     async def _remove_files(self, id: str) -> None:
