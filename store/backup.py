@@ -6,7 +6,7 @@ becomes a backup itself.
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
@@ -76,11 +76,15 @@ def listing(directory: Path, bank: str) -> list[BackedUp]:
     ]
 
 
-def prune(directory: Path, keep: int) -> int:
-    """Delete all but the newest `keep` backups."""
-    old = sorted(directory.glob(f"*{SUFFIX}"), reverse=True)[keep:]
-    for file in old:
-        file.unlink()
+def prune(directory: Path, keep: int, *, spare: Collection[str] = ()) -> int:
+    """Delete all but the newest `keep` backups, and those named in `spare` never.
+
+    What was made just now is not always the newest by name: clocks are set back.
+    """
+    names = sorted((file.stem for file in directory.glob(f"*{SUFFIX}")), reverse=True)
+    old = [name for name in names[keep:] if name not in spare]
+    for name in old:
+        (directory / f"{name}{SUFFIX}").unlink(missing_ok=True)
     return len(old)
 
 

@@ -86,6 +86,7 @@ class Banks:
         self._by_name: dict[str, Bank] = {}
         self._open: dict[str, OpenBank] = {}
         self._barred: set[str] = set()
+        self.unfinished: set[str] = set()  # ids of banks with an erase that could not be finished
         self._closed = False
         self.before_closing: Callable[[OpenBank], Awaitable[None]] | None = None
 
@@ -187,6 +188,7 @@ class Banks:
                 def unknow() -> None:
                     del self._by_name[bank.name]
                     left.append((bank, self._open.pop(bank.id, None)))
+                    self.unfinished.discard(bank.id)
 
                 await self._catalogue.database.write(leave, then=unknow)
         finally:
@@ -265,6 +267,7 @@ class Banks:
             connection.execute("DELETE FROM banks_erasing WHERE id = ?", (bank.id,))
 
         await self._catalogue.database.write(delete)
+        self.unfinished.discard(bank.id)
 
     async def finish_erasing(self) -> None:
         """Open every bank in which an erase was cut short: opening finishes it."""
@@ -274,9 +277,10 @@ class Banks:
 
         for id in await self._catalogue.database.read(select):
             for bank in [bank for bank in self.all() if bank.id == id]:
+                self.unfinished.add(id)
                 try:
                     async with self.use(bank.name) as opened:
-                        if not opened.degraded:
+                        if opened.bank.id not in self.unfinished:
                             await self.note_erased(bank)
                 except StorageError:
                     continue  # this bank's fault is told to whoever uses it; the others must open
@@ -295,27 +299,35 @@ class Banks:
             if known is not None:
                 return known
             await self._make_room()
-            directory = self.directory(bank)
-            try:
-                await anyio.to_thread.run_sync(make_private_directory, directory)
-            except OSError as error:
-                raise file_error(error) from error
-            path = directory / DATABASE
-
-            degraded: set[str] = set()
-
-            def prepare(connection: Connection) -> None:
-                migrate(connection, "bank", path=path)
-                claim(connection, bank.id)
-                try:
-                    finish(connection, directory, self.backups(bank), self._catalogue.now())
-                except EraseIncomplete:
-                    degraded.add("erase-incomplete")
-
-            opened = OpenBank(bank, directory, await Database.open(path, prepare=prepare))
-            opened.degraded |= degraded
+            opened = OpenBank(bank, self.directory(bank), await self.open_database(bank))
             self._open[bank.id] = opened
             return opened
+
+    async def open_database(self, bank: Bank) -> Database:
+        """A closed bank's database, brought up to date; an erase that was cut short is finished.
+
+        For whoever holds the registry's lock, or has the bank exclusively.
+        """
+        directory = self.directory(bank)
+        try:
+            await anyio.to_thread.run_sync(make_private_directory, directory)
+        except OSError as error:
+            raise file_error(error) from error
+        path = directory / DATABASE
+        unfinished: list[str] = []
+
+        def prepare(connection: Connection) -> None:
+            migrate(connection, "bank", path=path)
+            claim(connection, bank.id)
+            try:
+                finish(connection, directory, self.backups(bank), self._catalogue.now())
+            except EraseIncomplete:
+                unfinished.append(bank.id)
+
+        database = await Database.open(path, prepare=prepare)
+        self.unfinished.discard(bank.id)
+        self.unfinished.update(unfinished)
+        return database
 
     async def _make_room(self) -> None:
         """Close the banks that nobody has used for longest, until one more may be open."""

@@ -3,7 +3,6 @@
 import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -13,13 +12,14 @@ import anyio
 from store import backup, erase, integrity, memories, portability, stats
 from store.access import LONG_READ_SECONDS, Access, check_page, in_changes, shielded
 from store.banks import DATABASE, SNAPSHOT, OpenBank, claim
-from store.database import Connection, file_error
+from store.database import Connection, Database, file_error
 from store.engine import Progress
-from store.errors import StorageError
+from store.errors import StorageDamaged, StorageFailed, StorageForeign
 from store.memories import Changes
 from store.migrate import migrate
 from store.model import (
     BackedUp,
+    Bank,
     Checked,
     Erased,
     Exported,
@@ -53,6 +53,8 @@ class Care(Access):
         degraded = set(self._ranking.degraded())
         for opened in self._banks.open_banks():
             degraded |= opened.degraded
+        if self._banks.unfinished:
+            degraded.add("erase-incomplete")
         return Health(
             is_ready=True,
             degraded=tuple(sorted(degraded)),
@@ -109,7 +111,7 @@ class Care(Access):
 
     async def back_up(self, bank: str) -> BackedUp:
         async with self._banks.use(bank) as opened:
-            return await self._back_up(opened)
+            return await self._back_up(opened.bank, opened.database)
 
     async def backups(self, bank: str) -> list[BackedUp]:
         directory = self._banks.backups(self._banks.get(bank))
@@ -117,15 +119,12 @@ class Care(Access):
 
     async def restore(self, bank: str, name: str) -> BackedUp:
         known = self._banks.get(bank)
-        source = backup.find(self._banks.backups(known), name)
-        items = await anyio.to_thread.run_sync(backup.verify, source)
-        is_sound = False
-        with suppress(StorageError):  # a damaged bank is what people restore
-            async with self._banks.use(bank) as opened:
-                await self._void_caches(opened)
-                await self._back_up(opened)
-                is_sound = True
+        backups = self._banks.backups(known)
+        items = await anyio.to_thread.run_sync(backup.verify, backup.find(backups, name))
         async with self._banks.exclusively(bank) as directory:
+            # From here on nobody writes: what was acknowledged before is in the backup made now.
+            is_sound = await self._keep_before_restore(known, name)
+            source = backup.find(backups, name)
             database = directory / DATABASE
 
             def claimed(connection: Connection) -> None:
@@ -133,8 +132,8 @@ class Care(Access):
                 claim(connection, known.id)
 
             def exchange() -> None:
-                backup.put_in_place(source, database, claimed=claimed, keep_log=is_sound)
                 (directory / SNAPSHOT).unlink(missing_ok=True)
+                backup.put_in_place(source, database, claimed=claimed, keep_log=is_sound)
 
             try:
                 await anyio.to_thread.run_sync(exchange)
@@ -178,7 +177,7 @@ class Care(Access):
 
     async def _finish_erase(self, opened: OpenBank) -> int:
         await self._void_caches(opened)
-        opened.degraded.add("erase-incomplete")
+        self._banks.unfinished.add(opened.bank.id)
 
         def finish(connection: Connection) -> int:
             with opened.files:
@@ -191,7 +190,6 @@ class Care(Access):
                 )
 
         copies = await opened.database.maintain(finish)
-        opened.degraded.discard("erase-incomplete")
         await self._banks.note_erased(opened.bank)
         return copies
 
@@ -203,17 +201,33 @@ class Care(Access):
         await self._ranking.reset(opened)
         opened.drop_snapshot()
 
-    async def _back_up(self, opened: OpenBank) -> BackedUp:
+    async def _back_up(self, bank: Bank, database: Database, *, spare: str = "") -> BackedUp:
         now = self._now()
-        directory = self._banks.backups(opened.bank)
+        directory = self._banks.backups(bank)
         name = f"{now:015d}-{secrets.token_hex(4)}"
 
         def work(connection: Connection) -> BackedUp:
-            made = backup.make(connection, directory, bank=opened.name, name=name, now=now)
-            backup.prune(directory, BACKUPS_KEPT)
+            made = backup.make(connection, directory, bank=bank.name, name=name, now=now)
+            backup.prune(directory, BACKUPS_KEPT, spare=(name, spare))
             return made
 
-        return await opened.database.read(work, seconds=LONG_READ_SECONDS)
+        return await database.read(work, seconds=LONG_READ_SECONDS)
+
+    async def _keep_before_restore(self, bank: Bank, name: str) -> bool:
+        """Back up a closed bank that is about to be replaced by the backup `name`.
+
+        False when there is nothing to keep: a broken bank is what people restore. A bank that is
+        whole and cannot be kept (the disk is full) is not replaced.
+        """
+        try:
+            database = await self._banks.open_database(bank)
+            try:
+                await self._back_up(bank, database, spare=name)
+            finally:
+                await database.close()
+        except (StorageDamaged, StorageFailed, StorageForeign):
+            return False
+        return True
 
     async def _check(self, opened: OpenBank) -> Checked:
         checked = await opened.database.maintain(
