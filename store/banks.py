@@ -13,14 +13,21 @@ import shutil
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import anyio
 
 from store.catalogue import Catalogue
-from store.database import Connection, Database, file_error
+from store.database import (
+    BROKEN,
+    Connection,
+    Database,
+    file_error,
+    file_errors,
+    storage_error,
+)
 from store.erase import finish
 from store.errors import (
     BankExists,
@@ -29,8 +36,9 @@ from store.errors import (
     InvalidInput,
     StorageBusy,
     StorageClosed,
-    StorageError,
     StorageForeign,
+    StorageFull,
+    StoreError,
     TooManyBanks,
 )
 from store.files import make_private_directory, sync_directory
@@ -58,6 +66,7 @@ class OpenBank:
         self.is_awaited = False
         self.unpinned = anyio.Event()
         self.degraded: set[str] = set()
+        self.copying = anyio.Lock()  # held by a backup, and by an erase from its first step
         self.files = threading.Lock()  # held while files beside the database come or go
 
     @property
@@ -66,7 +75,7 @@ class OpenBank:
 
     def drop_snapshot(self) -> None:
         """Delete the vector snapshot; the next one is made from the rows."""
-        with self.files:
+        with self.files, file_errors():
             self.snapshot.unlink(missing_ok=True)
 
     def unpin(self) -> None:
@@ -86,7 +95,8 @@ class Banks:
         self._by_name: dict[str, Bank] = {}
         self._open: dict[str, OpenBank] = {}
         self._barred: set[str] = set()
-        self.unfinished: set[str] = set()  # ids of banks with an erase that could not be finished
+        self.unfinished: set[str] = set()  # ids of banks with an erase that is not finished
+        self.leaving: set[str] = set()  # ids of deleted banks whose files could not be removed
         self._closed = False
         self.before_closing: Callable[[OpenBank], Awaitable[None]] | None = None
 
@@ -108,7 +118,8 @@ class Banks:
         banks, leaving = await self._catalogue.database.read(select)
         self._by_name = {bank.name: bank for bank in banks}
         for id in leaving:
-            await self._remove_files(id)
+            with suppress(StoreError):  # said in `health`; the other banks must open
+                await self._remove_files(id)
 
     # --- names ----------------------------------------------------------------------------
 
@@ -282,7 +293,7 @@ class Banks:
                     async with self.use(bank.name) as opened:
                         if opened.bank.id not in self.unfinished:
                             await self.note_erased(bank)
-                except StorageError:
+                except StoreError:
                     continue  # this bank's fault is told to whoever uses it; the others must open
 
     # --- opening and closing --------------------------------------------------------------
@@ -317,11 +328,17 @@ class Banks:
         unfinished: list[str] = []
 
         def prepare(connection: Connection) -> None:
-            migrate(connection, "bank", path=path)
+            with file_errors():
+                migrate(connection, "bank", path=path)
             claim(connection, bank.id)
             try:
                 finish(connection, directory, self.backups(bank), self._catalogue.now())
             except EraseIncomplete:
+                unfinished.append(bank.id)
+            except BROKEN as error:
+                # To finish takes space and quiet; to be read and written, a bank needs neither.
+                if not isinstance(storage_error(error), StorageFull | StorageBusy):
+                    raise
                 unfinished.append(bank.id)
 
         database = await Database.open(path, prepare=prepare)
@@ -385,6 +402,7 @@ class Banks:
                     shutil.rmtree(directory)
             sync_directory(self._directory)
 
+        self.leaving.add(id)
         try:
             await anyio.to_thread.run_sync(remove)
         except OSError as error:
@@ -394,6 +412,7 @@ class Banks:
             connection.execute("DELETE FROM banks_leaving WHERE id = ?", (id,))
 
         await self._catalogue.database.write(forget)
+        self.leaving.discard(id)
 
 
 class _Use:

@@ -12,7 +12,7 @@ import anyio
 from store import backup, erase, integrity, memories, portability, stats
 from store.access import LONG_READ_SECONDS, Access, check_page, in_changes, shielded
 from store.banks import DATABASE, SNAPSHOT, OpenBank, claim
-from store.database import Connection, Database, file_error
+from store.database import Connection, Database, file_error, file_errors
 from store.engine import Progress
 from store.errors import StorageDamaged, StorageFailed, StorageForeign
 from store.memories import Changes
@@ -55,6 +55,8 @@ class Care(Access):
             degraded |= opened.degraded
         if self._banks.unfinished:
             degraded.add("erase-incomplete")
+        if self._banks.leaving:
+            degraded.add("deletion-incomplete")
         return Health(
             is_ready=True,
             degraded=tuple(sorted(degraded)),
@@ -70,9 +72,12 @@ class Care(Access):
 
     async def repair(self, bank: str) -> Checked:
         async with self._banks.use(bank) as opened:
-            await opened.database.maintain(
-                lambda connection: integrity.repair(connection, opened.directory)
-            )
+
+            def mend(connection: Connection) -> None:
+                with file_errors():
+                    integrity.repair(connection, opened.directory)
+
+            await opened.database.maintain(mend)
             await self._void_caches(opened)
             await self._ranking.written(opened)
             return await self._check(opened)
@@ -110,12 +115,17 @@ class Care(Access):
         return Imported(bank=bank, created=created, known=known)
 
     async def back_up(self, bank: str) -> BackedUp:
-        async with self._banks.use(bank) as opened:
+        async with self._banks.use(bank) as opened, opened.copying:
             return await self._back_up(opened.bank, opened.database)
 
     async def backups(self, bank: str) -> list[BackedUp]:
         directory = self._banks.backups(self._banks.get(bank))
-        return await anyio.to_thread.run_sync(backup.listing, directory, bank)
+
+        def listing() -> list[BackedUp]:
+            with file_errors():
+                return backup.listing(directory, bank)
+
+        return await anyio.to_thread.run_sync(listing)
 
     async def restore(self, bank: str, name: str) -> BackedUp:
         known = self._banks.get(bank)
@@ -169,15 +179,20 @@ class Care(Access):
 
     async def _erase(self, bank: str, work: Callable[[Changes], int]) -> Erased:
         """All steps of `erase.py`; the catalogue remembers until the last that it has begun."""
-        async with self._banks.use(bank) as opened:
+
+        async def erase_all(opened: OpenBank) -> Erased:
+            def begin() -> None:
+                self._banks.unfinished.add(opened.bank.id)
+
             await self._banks.note_erasing(opened.bank)
-            count = await opened.database.write(in_changes(work))
-            copies = await shielded(self._finish_erase(opened))  # begun, it is gone through with
-            return Erased(items=count, copies_removed=copies)
+            count = await opened.database.write(in_changes(work), then=begin)
+            return Erased(items=count, copies_removed=await self._finish_erase(opened))
+
+        async with self._banks.use(bank) as opened, opened.copying:
+            return await shielded(erase_all(opened))  # begun, it is gone through with
 
     async def _finish_erase(self, opened: OpenBank) -> int:
         await self._void_caches(opened)
-        self._banks.unfinished.add(opened.bank.id)
 
         def finish(connection: Connection) -> int:
             with opened.files:
@@ -207,8 +222,9 @@ class Care(Access):
         name = f"{now:015d}-{secrets.token_hex(4)}"
 
         def work(connection: Connection) -> BackedUp:
-            made = backup.make(connection, directory, bank=bank.name, name=name, now=now)
-            backup.prune(directory, BACKUPS_KEPT, spare=(name, spare))
+            with file_errors():
+                made = backup.make(connection, directory, bank=bank.name, name=name, now=now)
+                backup.prune(directory, BACKUPS_KEPT, spare=(name, spare))
             return made
 
         return await database.read(work, seconds=LONG_READ_SECONDS)

@@ -380,6 +380,15 @@ def file_error(error: OSError) -> StoreError:
 
 
 @contextmanager
+def file_errors() -> Generator[None]:
+    """What the file system reports inside the block is raised in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise file_error(error) from error
+
+
+@contextmanager
 def opened_copy(path: Path, *, writable: bool = False) -> Generator[Connection]:
     """A database that is nobody's home: a backup or a copy, open for as long as the block lasts."""
     connection = _connect(path, mode="rw" if writable else "ro")

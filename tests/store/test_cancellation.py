@@ -134,13 +134,13 @@ async def set_quota(engine: EmbeddedEngine) -> None:
     await engine.set_quota("old", 1_000_000)
 
 
-async def _cancelled_scope(verb: Coroutine[Any, Any, object], at: int) -> bool:
+async def cancelled_scope(verb: Coroutine[Any, Any, object], at: int) -> bool:
     with anyio.CancelScope() as scope:
         await CancelAt(verb, scope.cancel, at)
     return scope.cancel_called
 
 
-async def _cancelled_task(verb: Coroutine[Any, Any, object], at: int) -> bool:
+async def cancelled_task(verb: Coroutine[Any, Any, object], at: int) -> bool:
     """The same by the means of asyncio, which no shield of anyio keeps away."""
     cancelled: list[bool] = []
 
@@ -152,7 +152,7 @@ async def _cancelled_task(verb: Coroutine[Any, Any, object], at: int) -> bool:
     return bool(cancelled)
 
 
-@pytest.mark.parametrize("cancelled", [_cancelled_scope, _cancelled_task], ids=["scope", "task"])
+@pytest.mark.parametrize("cancelled", [cancelled_scope, cancelled_task], ids=["scope", "task"])
 @pytest.mark.parametrize(
     "verb",
     [create, create_by_put, delete, rename, set_quota],
@@ -196,7 +196,7 @@ async def test_a_bank_whose_deletion_was_cancelled_after_its_commit_is_unknown_a
     at = 0
     while engine.banks():
         at += 1
-        await _cancelled_scope(engine.delete_bank("old"), at)
+        await cancelled_scope(engine.delete_bank("old"), at)
     with pytest.raises(BankNotFound):
         await engine.recent("old")
 
