@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+from msgspec.structs import replace
 
 from store.catalogue import Catalogue
 from store.database import (
@@ -175,13 +176,12 @@ class Banks:
 
     async def rename(self, name: str, new_name: str) -> Bank:
         new_name = bank_name(new_name)
-        return await self._change(self.get(name), name=new_name)
+        return await self._change(name, lambda bank: replace(bank, name=new_name))
 
     async def set_quota(self, name: str, quota_bytes: int | None) -> Bank:
         if quota_bytes is not None and quota_bytes < 1:
             raise InvalidInput("quota_bytes", "must be at least 1")
-        bank = self.get(name)
-        return await self._change(bank, name=bank.name, quota_bytes=quota_bytes)
+        return await self._change(name, lambda bank: replace(bank, quota_bytes=quota_bytes))
 
     async def delete(self, name: str) -> None:
         """Remove a bank and all its files. It is unknown at once, and its users finish first."""
@@ -302,7 +302,8 @@ class Banks:
         async with self._lock:
             if self._closed:
                 raise StorageClosed("the engine is closed")
-            if self._by_name.get(bank.name) != bank:
+            now = self._by_name.get(bank.name)
+            if now is None or now.id != bank.id:
                 raise BankNotFound(bank.name)
             if bank.id in self._barred:
                 raise StorageBusy("the bank is being restored")
@@ -310,7 +311,7 @@ class Banks:
             if known is not None:
                 return known
             await self._make_room()
-            opened = OpenBank(bank, self.directory(bank), await self.open_database(bank))
+            opened = OpenBank(now, self.directory(bank), await self.open_database(bank))
             self._open[bank.id] = opened
             return opened
 
@@ -371,24 +372,22 @@ class Banks:
                 await self.before_closing(opened)
             await opened.database.close()
 
-    async def _change(self, bank: Bank, *, name: str, **fields: int | None) -> Bank:
-        quota_bytes = fields.get("quota_bytes", bank.quota_bytes)
-        changed = Bank(id=bank.id, name=name, created_at=bank.created_at, quota_bytes=quota_bytes)
+    async def _change(self, name: str, change: Callable[[Bank], Bank]) -> Bank:
         async with self._lock:
-            if self._by_name.get(bank.name) != bank:
-                raise BankNotFound(bank.name)
-            if name != bank.name and name in self._by_name:
-                raise BankExists(name)
+            bank = self.get(name)  # as it is now: others may have changed it while we waited
+            changed = change(bank)
+            if changed.name != bank.name and changed.name in self._by_name:
+                raise BankExists(changed.name)
 
             def update(connection: Connection) -> None:
                 connection.execute(
                     "UPDATE banks SET name = ?, quota_bytes = ? WHERE id = ?",
-                    (name, quota_bytes, bank.id),
+                    (changed.name, changed.quota_bytes, bank.id),
                 )
 
             def know() -> None:
                 del self._by_name[bank.name]
-                self._by_name[name] = changed
+                self._by_name[changed.name] = changed
                 if bank.id in self._open:
                     self._open[bank.id].bank = changed
 

@@ -99,8 +99,10 @@ class UndoExpired(StoreError):
 
 
 class QuotaExceeded(StoreError):
+    """What was to be written does not fit: with it the bank would hold `used` bytes or more."""
+
     def __init__(self, bank: str, used: int, quota: int) -> None:
-        super().__init__(f"bank {bank!r} holds {used} bytes, its quota is {quota}")
+        super().__init__(f"bank {bank!r} would hold {used} bytes, its quota is {quota}")
         self.bank = bank
         self.used = used
         self.quota = quota
