@@ -1,5 +1,6 @@
 """Verbs of care: numbers, health, checking and mending, erasing, export, backup."""
 
+import errno
 import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -14,7 +15,14 @@ from store.access import LONG_READ_SECONDS, Access, check_page, in_changes, shie
 from store.banks import DATABASE, SNAPSHOT, OpenBank, claim
 from store.database import Connection, Database, file_error, file_errors
 from store.engine import Progress
-from store.errors import StorageDamaged, StorageFailed, StorageForeign
+from store.errors import (
+    InvalidInput,
+    StorageDamaged,
+    StorageFailed,
+    StorageForeign,
+    StorageFull,
+    StoreError,
+)
 from store.memories import Changes
 from store.migrate import migrate
 from store.model import (
@@ -91,11 +99,17 @@ class Care(Access):
             return await self._check(opened)
 
     async def export(self, bank: str, path: Path) -> Exported:
+        if not path.name:
+            raise InvalidInput("path", "must name a file")
         async with self._banks.use(bank) as opened:
-            return await opened.database.read(
-                lambda connection: portability.export(connection, opened.name, path),
-                seconds=LONG_READ_SECONDS,
-            )
+
+            def work(connection: Connection) -> Exported:
+                try:
+                    return portability.export(connection, opened.name, path)
+                except OSError as error:
+                    raise _not_exported(error, path) from error
+
+            return await opened.database.read(work, seconds=LONG_READ_SECONDS)
 
     async def import_file(
         self, bank: str, path: Path, *, progress: Progress | None = None
@@ -253,3 +267,16 @@ class Care(Access):
         if checked.problems:
             opened.degraded.add("damaged")
         return checked
+
+
+def _not_exported(error: OSError, path: Path) -> StoreError:
+    """Why there is no file at `path`; of the path only what the caller gave is said."""
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return InvalidInput("path", f"there is no directory {str(path.parent)!r}")
+    if error.errno == errno.EISDIR:
+        return InvalidInput("path", "is a directory")
+    failure = file_error(error)
+    if isinstance(failure, StorageFull):
+        return failure
+    code = errno.errorcode.get(error.errno or 0, "?")
+    return InvalidInput("path", f"cannot be written ({code})")

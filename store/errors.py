@@ -1,7 +1,8 @@
 """What the engine can fail at, in its own words: each failure is a fact that carries its data.
 
 Nothing here knows a number, a status or a wire. Messages name the thing and the rule that was
-broken; they never hold memory text, SQL or a path, because a caller may pass them on to a stranger.
+broken; they never hold memory text, SQL or a path (but one the caller gave), because a caller may
+pass them on to a stranger.
 """
 
 

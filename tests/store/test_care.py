@@ -15,6 +15,7 @@ from store.embedded import EmbeddedEngine, open_engine
 from store.errors import (
     EraseIncomplete,
     ImportRefused,
+    InvalidInput,
     NotFound,
     StorageBusy,
     StorageDamaged,
@@ -230,6 +231,32 @@ async def test_a_damaged_export_is_refused_and_nothing_is_written(
         await engine.import_file("other", path)
 
     assert [bank.name for bank in engine.banks()] == ["w"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("missing/deeper/x.jsonl", "there is no directory 'missing/deeper'"),
+        ("file/x.jsonl", "there is no directory 'file'"),
+        ("here", "is a directory"),
+        ("x" * 300, "cannot be written (ENAMETOOLONG)"),
+        ("", "must name a file"),
+    ],
+)
+async def test_an_export_to_where_no_file_can_be_is_refused_in_the_callers_own_words(
+    engine: EmbeddedEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, said: str
+) -> None:
+    await engine.put("w", NewMemory(text="x"))
+    place = tmp_path / "elsewhere"
+    (place / "here").mkdir(parents=True)
+    (place / "file").write_text("a file")
+    monkeypatch.chdir(place)
+
+    with pytest.raises(InvalidInput) as refused:
+        await engine.export("w", Path(given))
+
+    assert (refused.value.field, refused.value.rule) == ("path", said)
+    assert sorted(path.name for path in place.iterdir()) == ["file", "here"]
 
 
 # --- backup and restore -----------------------------------------------------------------------
