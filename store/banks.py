@@ -34,7 +34,6 @@ from store.errors import (
     BankExists,
     BankNotFound,
     EraseIncomplete,
-    InvalidInput,
     StorageBusy,
     StorageClosed,
     StorageForeign,
@@ -45,11 +44,12 @@ from store.errors import (
 from store.files import make_private_directory, sync_directory
 from store.migrate import migrate
 from store.model import Bank
-from store.validate import bank_name
+from store.validate import bank_name, check_range
 
 OPEN_LIMIT: Final = 64
 WARM: Final = 24  # of the open ones, how many keep their readers: a file descriptor is not free
 BANK_LIMIT: Final = 10_000
+QUOTA_LIMIT: Final = 2**62
 DATABASE: Final = "bank.db"
 SNAPSHOT: Final = "vectors.snapshot"
 
@@ -137,8 +137,8 @@ class Banks:
     async def create(self, name: str, *, quota_bytes: int | None = None) -> Bank:
         """A new, empty bank. Its directory is made when it is first used."""
         name = bank_name(name)
-        if quota_bytes is not None and quota_bytes < 1:
-            raise InvalidInput("quota_bytes", "must be at least 1")
+        if quota_bytes is not None:
+            check_range("quota_bytes", quota_bytes, 1, QUOTA_LIMIT)
         async with self._lock:
             if name in self._by_name:
                 raise BankExists(name)
@@ -179,8 +179,8 @@ class Banks:
         return await self._change(name, lambda bank: replace(bank, name=new_name))
 
     async def set_quota(self, name: str, quota_bytes: int | None) -> Bank:
-        if quota_bytes is not None and quota_bytes < 1:
-            raise InvalidInput("quota_bytes", "must be at least 1")
+        if quota_bytes is not None:
+            check_range("quota_bytes", quota_bytes, 1, QUOTA_LIMIT)
         return await self._change(name, lambda bank: replace(bank, quota_bytes=quota_bytes))
 
     async def delete(self, name: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+from msgspec.structs import replace
 
 from store import backup, erase, integrity, memories, portability, stats
 from store.access import LONG_READ_SECONDS, Access, check_page, in_changes, shielded
@@ -176,7 +177,7 @@ class Care(Access):
         check_labels(reason=reason)
         now = self._now()
 
-        def work(changes: Changes) -> int:
+        def work(changes: Changes) -> Erased:
             return erase.remove(changes, ids, documents=documents, reason=reason, now=now)
 
         return await self._erase(bank, work)
@@ -185,13 +186,13 @@ class Care(Access):
         check_labels(reason=reason)
         now = self._now()
 
-        def work(changes: Changes) -> int:
+        def work(changes: Changes) -> Erased:
             ids = memories.forgotten_ids(changes.connection)
             return erase.remove(changes, ids, reason=reason, now=now)
 
         return await self._erase(bank, work)
 
-    async def _erase(self, bank: str, work: Callable[[Changes], int]) -> Erased:
+    async def _erase(self, bank: str, work: Callable[[Changes], Erased]) -> Erased:
         """All steps of `erase.py`; the catalogue remembers until the last that it has begun."""
 
         async def erase_all(opened: OpenBank) -> Erased:
@@ -199,8 +200,8 @@ class Care(Access):
                 self._banks.unfinished.add(opened.bank.id)
 
             await self._banks.note_erasing(opened.bank)
-            count = await opened.database.write(in_changes(work), then=begin)
-            return Erased(items=count, copies_removed=await self._finish_erase(opened))
+            erased = await opened.database.write(in_changes(work), then=begin)
+            return replace(erased, copies_removed=await self._finish_erase(opened))
 
         async with self._banks.use(bank) as opened, opened.copying:
             return await shielded(erase_all(opened))  # begun, it is gone through with

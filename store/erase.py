@@ -30,6 +30,7 @@ from store.database import BROKEN, Connection, checkpoint, opened_copy
 from store.errors import EraseIncomplete, InvalidInput, NotFound
 from store.files import sync_directory
 from store.memories import Changes, delete_rows
+from store.model import Erased
 
 WAIT_SECONDS: Final = 6.0  # a little longer than any reader of ours may read
 BUSY_MILLISECONDS: Final = 250
@@ -38,7 +39,7 @@ PAUSE_SECONDS: Final = 0.05
 
 def remove(
     changes: Changes, ids: Sequence[str], *, reason: str, now: int, documents: Sequence[str] = ()
-) -> int:
+) -> Erased:
     """Step 1. Items may be findable or forgotten; an id that is neither is `NotFound`."""
     connection = changes.connection
     rowids: dict[int, tuple[str, str]] = {}
@@ -80,7 +81,7 @@ def remove(
             " ON CONFLICT DO UPDATE SET erased_at = excluded.erased_at, finished_at = NULL",
             (id, kind, now, reason),
         )
-    return len(buried)
+    return Erased(items=len(rowids), documents=len(buried) - len(rowids))
 
 
 def is_unfinished(connection: Connection) -> bool:

@@ -79,8 +79,11 @@ async def test_banks_are_created_renamed_and_deleted(
         await engine.rename_bank("two", "one")
     with pytest.raises(BankNotFound):
         await engine.rename_bank("three", "four")
-    with pytest.raises(InvalidInput):
-        await engine.create_bank("none", quota_bytes=0)
+    for quota in (0, -1, 2**63):
+        with pytest.raises(InvalidInput):
+            await engine.create_bank("none", quota_bytes=quota)
+        with pytest.raises(InvalidInput):
+            await engine.set_quota("one", quota)
 
     await engine.rename_bank("two", "second")
     assert (await engine.recent("second")).total == 1

@@ -208,8 +208,9 @@ async def test_all_chunks_of_a_document_are_erased_with_its_body(
 ) -> None:
     document, ids = await _two_chunks(engine)
 
-    await engine.erase("w", ids)
+    erased = await engine.erase("w", ids)
 
+    assert (erased.items, erased.documents) == (len(ids), 1)
     assert residue(tmp_path) == []
     with pytest.raises(NotFound):
         await engine.document("w", document)
