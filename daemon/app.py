@@ -232,6 +232,7 @@ async def _open_http(hub: Hub, bound: "Bound") -> "HttpServer":
 
 async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
     """`recalld stdio --embedded`: the engine in the client's own child process."""
+    parent = os.getppid()  # before anything is answered: a client may die of our first answer
     _prepare(settings)
     # A client may start us twice, and throw the first away when it has seen enough.
     with owned(settings.lock, "recalld stdio --embedded", settings.start_seconds):
@@ -242,7 +243,7 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
             await wire.open(descriptors)
             tasks.start_soon(_housekeeping, hub)
             tasks.start_soon(_until_input_ends, wire, hub)
-            tasks.start_soon(_stop_when_orphaned, hub)
+            tasks.start_soon(_stop_when_orphaned, hub, parent)
             await hub.stopping.wait()
             hub.depart()
             await _until_quiet(hub)
@@ -258,9 +259,8 @@ async def _until_input_ends(wire: StdioWire, hub: Hub) -> None:
     hub.stop()
 
 
-async def _stop_when_orphaned(hub: Hub) -> None:
+async def _stop_when_orphaned(hub: Hub, parent: int) -> None:
     """Our client may die while somebody else still holds the other end of our input."""
-    parent = os.getppid()
     while os.getppid() == parent:  # noqa: ASYNC110  (the kernel tells nobody; one has to look)
         await anyio.sleep(PARENT_SECONDS)
     log.info("daemon.orphaned")

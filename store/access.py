@@ -49,6 +49,10 @@ class Ranking(Protocol):
         """The bank is about to be closed."""
         ...
 
+    async def close(self) -> None:
+        """Every bank is closed, and nothing is asked any more."""
+        ...
+
     def degraded(self) -> tuple[str, ...]: ...
 
     @property

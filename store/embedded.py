@@ -331,6 +331,7 @@ async def open_engine(
     own = catalogue is None
     catalogue = catalogue or await Catalogue.open(directory, now=now)
     failure: Exception | None = None
+    ranked: Ranking | None = None
     try:
         async with anyio.create_task_group() as background:
             banks = Banks(catalogue, open_limit=open_limit)
@@ -347,6 +348,8 @@ async def open_engine(
                 await engine.close()
                 background.cancel_scope.cancel()
     finally:
+        if ranked is not None:
+            await ranked.close()
         if own:
             await catalogue.close()
     if failure is not None:

@@ -51,6 +51,9 @@ class PlainRanking:
     async def settle(self, bank: OpenBank, watch: object = None) -> None:
         await self.written(bank)
 
+    async def close(self) -> None:
+        pass
+
     async def leave(self, bank: OpenBank) -> None:
         self.left.append(bank.name)
 
