@@ -11,12 +11,21 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from store.border import typed
 from store.chunking import Chunk, chunk_ids, chunks
 from store.database import Connection
 from store.engine import Progress
 from store.errors import NotFound
 from store.items import COLUMNS, LIVE, SELECT, RowDamaged, digest_of, is_sound, item_of
-from store.memories import Changes, Prepared, delete_rows, insert_row, move_row, prepare
+from store.memories import (
+    Changes,
+    Prepared,
+    delete_rows,
+    encode_provenance,
+    insert_row,
+    move_row,
+    prepare,
+)
 from store.model import (
     DOCUMENT_LIMIT,
     Document,
@@ -49,6 +58,7 @@ class PreparedDocument(Struct, frozen=True, kw_only=True):
 
 def check(new: NewDocument) -> None:
     """Refuse what cannot be kept, naming the field and the rule."""
+    typed(NewDocument, new)
     check_labels(
         source=new.source, source_id=new.source_id, id=new.id, title=new.title, author=new.author,
         url=new.url, content_type=new.content_type, run=new.run, session=new.session,
@@ -60,6 +70,7 @@ def check(new: NewDocument) -> None:
     check_time("created_at", new.created_at)
     check_time("updated_at", new.updated_at)
     encode_json("metadata", new.metadata)
+    encode_provenance(new.provenance)
 
 
 def prepare_document(new: NewDocument, now: int) -> PreparedDocument:
@@ -71,7 +82,8 @@ def prepare_document(new: NewDocument, now: int) -> PreparedDocument:
         new=new,
         metadata=encode_json("metadata", new.metadata),
         chunks=tuple(
-            prepare(_chunk(new, id, piece), now) for id, piece in zip(ids, pieces, strict=True)
+            prepare(_chunk(new, id, piece), now, of_document=True)
+            for id, piece in zip(ids, pieces, strict=True)
         ),
         now=now,
     )

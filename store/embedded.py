@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from store import documents, memories
 from store.access import PAGE_LIMIT, Ranking, check_page
 from store.banks import OPEN_LIMIT, Banks
+from store.border import guarded
 from store.care import Care
 from store.catalogue import Catalogue, wall_clock
 from store.database import Connection
@@ -53,6 +54,7 @@ PREPARED_AT_ONCE: Final = 64  # about 2 ms on the event loop, then others have t
 LARGE_TEXT: Final = 16_384  # characters from which cutting into words leaves the event loop
 
 
+@guarded
 class EmbeddedEngine(Notes, Care):
     """See `store.engine.Engine`, which this implements."""
 
@@ -290,7 +292,8 @@ class EmbeddedEngine(Notes, Care):
 
     async def _prepare(self, memory: NewMemory) -> Prepared:
         now = self._now()
-        if len(memory.text) > LARGE_TEXT:
+        text: Any = memory.text  # not looked at yet, so it may be anything
+        if isinstance(text, str) and len(text) > LARGE_TEXT:
             return await anyio.to_thread.run_sync(memories.prepare, memory, now)
         return memories.prepare(memory, now)
 

@@ -13,7 +13,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from store.border import typed
 from store.database import Connection
+from store.details import check_details
 from store.errors import InvalidInput, KeyReused, NotFound, StorageDamaged, UndoExpired
 from store.ids import fresh_id
 from store.items import (
@@ -21,6 +23,7 @@ from store.items import (
     LIVE,
     SELECT,
     Row,
+    as_stored,
     digest_of,
     find,
     item_from,
@@ -104,9 +107,12 @@ def changing(connection: Connection) -> Generator[Changes]:
     changes.save()
 
 
-def prepare(new: NewMemory, now: int) -> Prepared:
+def prepare(new: NewMemory, now: int, *, of_document: bool = False) -> Prepared:
     """Check a put and do all of it that needs no database."""
+    new = typed(NewMemory, new)
     check(new)
+    if new.kind == "chunk" and not of_document:
+        raise InvalidInput("kind", "must not be chunk: only a document has chunks")
     id = new.id or fresh_id(_PREFIXES[new.kind], now)
     occurred_at = now if new.occurred_at is None else new.occurred_at
     values = (
@@ -143,6 +149,7 @@ def check(new: NewMemory) -> None:
     check_share("confidence", new.confidence)
     check_finite("salience", new.salience)
     check_time("occurred_at", new.occurred_at)
+    check_details(new.kind, new.details)
 
 
 def sameness(new: NewMemory) -> bytes | None:
@@ -186,7 +193,7 @@ def change_item(changes: Changes, item: Item, now: int, **fields: Any) -> Item:
     values = _values(changes.connection, item.rowid)
     before = tokens_of(values)
     for name, value in {**fields, "updated_at": now}.items():
-        values[_AT[name]] = value
+        values[_AT[name]] = as_stored(name, value)
     _rewrite(changes, values)
     after = tokens_of(values)
     if after != before:
@@ -265,7 +272,7 @@ def move_row(changes: Changes, rowid: int, **fields: Any) -> None:
     values = _values(changes.connection, rowid)
     if any(values[_AT[name]] != value for name, value in fields.items()):
         for name, value in fields.items():
-            values[_AT[name]] = value
+            values[_AT[name]] = as_stored(name, value)
         _rewrite(changes, values)
 
 
