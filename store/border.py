@@ -111,7 +111,7 @@ def _check_of(hint: Any) -> _Check:
     if origin is Mapping:
         return _mapping
     if origin is Callable:
-        return _as_it_is
+        return _function
     raise TypeError(f"the border has no check for {hint!r}")  # seen when the program starts
 
 
@@ -231,9 +231,13 @@ def _bank(field: str, value: Any) -> Any:
 
 
 def _question(field: str, value: Any) -> Any:
-    if value is not None and not isinstance(value, str):
+    if not isinstance(value, str):
         raise InvalidInput(field, "must be a text")
     return value
+
+
+def _keywords(field: str, value: Any) -> Any:
+    return None if value is None else _question(field, value)
 
 
 def _flag(field: str, value: Any) -> bool:
@@ -255,8 +259,14 @@ def _path(field: str, value: Any) -> Path:
         encoded = os.fsencode(value)
     except UnicodeEncodeError:
         encoded = b"\x00"
-    if b"\x00" in encoded:
+    if b"\x00" in encoded or not value.name:
         raise InvalidInput(field, "must be a path that a file can have")
+    return value
+
+
+def _function(field: str, value: Any) -> Any:
+    if not callable(value):
+        raise InvalidInput(field, "must be a function")
     return value
 
 
@@ -280,5 +290,5 @@ _OWN: Final[dict[Any, dict[str, _Check]]] = {
         "contains": _words,
         **dict.fromkeys(("sources", "categories", "statuses", "levels"), _some),
     },
-    Query: {"bank": _bank, "text": _question, "keywords": _question},
+    Query: {"bank": _bank, "text": _question, "keywords": _keywords},
 }

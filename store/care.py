@@ -85,10 +85,13 @@ class Care(Access):
 
     async def export(self, bank: str, path: Path) -> Exported:
         async with self._banks.use(bank) as opened:
-            return await opened.database.read(
-                lambda connection: portability.export(connection, opened.name, path),
-                seconds=LONG_READ_SECONDS,
-            )
+            try:
+                return await opened.database.read(
+                    lambda connection: portability.export(connection, opened.name, path),
+                    seconds=LONG_READ_SECONDS,
+                )
+            except OSError as error:
+                raise file_error(error) from error
 
     async def import_file(
         self, bank: str, path: Path, *, progress: Progress | None = None

@@ -15,7 +15,7 @@ from store.border import typed
 from store.chunking import Chunk, chunk_ids, chunks
 from store.database import Connection
 from store.engine import Progress
-from store.errors import NotFound
+from store.errors import InvalidInput, NotFound
 from store.items import COLUMNS, LIVE, SELECT, RowDamaged, digest_of, is_sound, item_of
 from store.memories import (
     Changes,
@@ -109,6 +109,8 @@ def upsert(
     if same is not None:
         return same
     known = find_by_source(connection, new.source, new.source_id)
+    if known is None and new.id is not None and _is_taken(connection, new.id):
+        raise InvalidInput("id", "is the id of another document already")
     id = known.id if known is not None else new.id or secrets.token_hex(16)
     rowid = known.rowid if known is not None else changes.next()
     created_at = new.created_at if new.created_at is not None else prepared.now
@@ -203,6 +205,11 @@ def document_of(row: tuple[Any, ...]) -> Document:
         author=row[6], url=row[7], content_type=row[8], metadata=_mapping(row[9]),
         created_at=row[10], updated_at=row[11], indexed_at=row[12], run=row[13], chunks=row[14],
     )  # fmt: skip
+
+
+def _is_taken(connection: Connection, id: str) -> bool:
+    row = connection.execute("SELECT 1 FROM documents WHERE public_id = ?", (id,)).fetchone()
+    return row is not None
 
 
 def _is_same(known: Document, new: NewDocument) -> bool:

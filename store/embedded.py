@@ -46,7 +46,14 @@ from store.model import (
 from store.notes import Notes
 from store.ranking import HybridRanking
 from store.sessions import Sessions
-from store.validate import check_labels, check_range, check_text, encode_json, plain_query
+from store.validate import (
+    check_labels,
+    check_range,
+    check_text,
+    check_weight,
+    encode_json,
+    plain_query,
+)
 
 UNDO_SECONDS: Final = 24 * 3600
 PUT_MANY_LIMIT: Final = 10_000
@@ -128,6 +135,8 @@ class EmbeddedEngine(Notes, Care):
 
     async def search(self, query: Query) -> Found:
         check_range("limit", query.limit, 1, PAGE_LIMIT)
+        check_weight("keyword_weight", query.keyword_weight)
+        check_weight("vector_weight", query.vector_weight)
         query = replace(
             query,
             text=plain_query(query.text),

@@ -15,7 +15,7 @@ import msgspec
 from store.database import Connection
 from store.documents import DOCUMENT_COLUMNS
 from store.files import replace_file
-from store.items import COLUMNS, LIVE, SELECT, Row, is_sound, item_from, searchable
+from store.items import COLUMNS, LIVE, SELECT, Row, is_sound, item_from, item_of, searchable
 from store.lexical import index_text
 from store.memories import changing, count_words
 from store.model import Checked, Problem
@@ -121,11 +121,14 @@ def _repair(connection: Connection, directory: Path) -> int:
 
 
 def rebuild_words(connection: Connection) -> int:
-    """Make the words of every findable item again, and the counters with them."""
+    """Make the words of every findable item again, and the counters with them.
+
+    A damaged row is `RowDamaged`: what it says is not to be believed, `repair` comes first.
+    """
     connection.execute("DELETE FROM words")
     items = words = 0
     for row in _rows(connection, f"{SELECT} WHERE {LIVE} AND items.id > ?"):
-        tokens = index_text(searchable(item_from(row)))
+        tokens = index_text(searchable(item_of(row)))
         connection.execute("INSERT INTO words (rowid, tokens) VALUES (?, ?)", (row[0], tokens))
         items += 1
         words += count_words(tokens)

@@ -24,6 +24,7 @@ DEPTH_LIMIT: Final = 32
 TIME_LIMIT: Final = 253_402_300_800_000  # the year 10000, in unix milliseconds
 BANK_NAME_LIMIT: Final = 256
 LIST_LIMIT: Final = 1_000
+WEIGHT_LIMIT: Final = 1e6
 QUERY_LIMIT: Final = 65_536  # characters of a query that are looked at
 
 
@@ -100,6 +101,12 @@ def check_share(field: str, value: float | None) -> None:
     check_finite(field, value)
     if not 0.0 <= value <= 1.0:
         raise InvalidInput(field, "must be from 0 to 1")
+
+
+def check_weight(field: str, value: float | None) -> None:
+    """How much one side of a search counts; only the share of the two matters."""
+    if value is not None and not 0.0 <= value <= WEIGHT_LIMIT:
+        raise InvalidInput(field, f"must be from 0 to {WEIGHT_LIMIT:g}")
 
 
 def check_finite(field: str, value: float | None) -> None:

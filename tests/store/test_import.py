@@ -1,4 +1,4 @@
-"""A file offered for import is taken whole or refused whole, by the line and field that is wrong."""
+"""A file offered for import is taken whole or refused whole, by line and field."""
 
 from collections.abc import Callable
 from hashlib import blake2b

@@ -50,7 +50,7 @@ json: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(text, inner, max_size=2),
     max_leaves=5,
 )
-metadata = st.just({}) | st.dictionaries(text, json, max_size=3)
+metadata: st.SearchStrategy[dict[str, Any]] = st.just({}) | st.dictionaries(text, json, max_size=3)
 provenance = st.builds(Provenance, dialect=maybe_text, explanation=maybe_text)
 labels: dict[str, Any] = {
     "session": maybe_text,
