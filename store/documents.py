@@ -1,7 +1,8 @@
 """Documents: whole texts from elsewhere, known by source and source_id, found by their chunks.
 
-Putting a document again replaces it: chunks whose words are the same keep their ids and vectors,
-chunks that are gone are deleted. A document that has not changed costs one look.
+Putting a document again replaces it: chunks whose text is the same keep their ids, take over its
+title, user and time, and keep their vectors if that leaves their words the same; chunks that are
+gone are deleted. A document that has not changed costs one look.
 """
 
 import secrets
@@ -22,8 +23,8 @@ from store.memories import (
     Prepared,
     delete_rows,
     encode_provenance,
+    follow_row,
     insert_row,
-    move_row,
     prepare,
 )
 from store.model import (
@@ -43,7 +44,10 @@ DOCUMENT_COLUMNS: Final[tuple[str, ...]] = (
 )  # fmt: skip
 _SELECT: Final = f"SELECT {', '.join(DOCUMENT_COLUMNS)}, digest FROM documents"
 PUBLIC_ID: Final = COLUMNS.index("public_id")
-DETAILS: Final = COLUMNS.index("details")
+# What a chunk has from its document, and takes over when the document comes anew.
+_FOLLOWED: Final = (
+    "title", "session", "user", "role", "metadata", "details", "provenance", "occurred_at",
+)  # fmt: skip
 _mapping: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -92,7 +96,7 @@ def prepare_document(new: NewDocument, now: int) -> PreparedDocument:
 def recognise(changes: Changes, new: NewDocument) -> Upserted | None:
     """What `upsert` would answer if this is the document we have already; None if it is not."""
     known = find_by_source(changes.connection, new.source, new.source_id)
-    if known is None or not _is_same(known, new):
+    if known is None or not _is_same(known, new) or not _is_of(changes.connection, known, new):
         return None
     if new.run != known.run:
         _write(changes.connection, {**_values(known), "run": new.run}, known.rowid)
@@ -222,6 +226,14 @@ def _is_same(known: Document, new: NewDocument) -> bool:
     )
 
 
+def _is_of(connection: Connection, known: Document, new: NewDocument) -> bool:
+    """Whether the chunks, which are all alike in this, have the user and role of the new one."""
+    row = connection.execute(
+        "SELECT user, role FROM items WHERE document = ? ORDER BY position LIMIT 1", (known.id,)
+    ).fetchone()
+    return row in (None, (new.user, new.role))
+
+
 def _values(known: Document) -> dict[str, Any]:
     return {
         "public_id": known.id, "source": known.source, "source_id": known.source_id,
@@ -260,13 +272,8 @@ def _write_chunks(
     kept = 0
     for position, (id, chunk) in enumerate(zip(ids, prepared.chunks, strict=True)):
         if id in known:
-            move_row(
-                changes,
-                known[id],
-                position=position,
-                metadata=prepared.metadata,
-                details=chunk.values[DETAILS],
-            )
+            followed = {name: chunk.values[COLUMNS.index(name)] for name in _FOLLOWED}
+            follow_row(changes, known[id], prepared.now, position=position, **followed)
             kept += 1
         else:
             insert_row(changes, chunk, document=document, position=position)
