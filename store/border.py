@@ -9,6 +9,7 @@ here; a value that is nearly right (1 for 1.0, a list for a tuple) is put right,
 """
 
 import inspect
+import operator
 import os
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -157,7 +158,9 @@ def _list(check: _Check, shape: Any) -> _Check:
         if not isinstance(value, shape) or isinstance(value, str | bytes | Mapping):
             raise InvalidInput(field, "must be a list")
         given = cast("Iterable[Any]", value)
-        return tuple(check(f"{field}[{position}]", each) for position, each in enumerate(given))
+        plain = tuple(check(f"{field}[{position}]", each) for position, each in enumerate(given))
+        is_plain = isinstance(given, tuple) and all(map(operator.is_, plain, given))
+        return given if is_plain else plain
 
     return check_list
 

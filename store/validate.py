@@ -38,6 +38,8 @@ def plain_text(field: str, value: Any) -> str:
 
 def real(field: str, value: Any) -> float:
     """A finite number, as a column of reals gives it back: 1 is 1.0, and -0.0 is 0.0."""
+    if type(value) is float and math.isfinite(value) and value != 0.0:
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(field, "must be a number")
     try:
@@ -50,6 +52,8 @@ def real(field: str, value: Any) -> float:
 
 def whole(field: str, value: Any) -> int:
     """A whole number, as a column of integers gives it back: 2.0 is 2, and 2.5 is refused."""
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return value
     if isinstance(value, float):
         check_finite(field, value)
         value = int(value) if value.is_integer() else None
@@ -148,14 +152,14 @@ def plain_json(field: str, value: Any, depth: int = 0) -> Any:
         return value
     if isinstance(value, str):
         check_text(field, value)
-        return plain_text(field, value)
+        return value if type(value) is str else plain_text(field, value)
     if isinstance(value, int):
         if not -(2**63) <= value < 2**63:
             raise InvalidInput(field, "must hold whole numbers of at most 64 bits")
-        return int(value)
+        return value if type(value) is int else int(value)
     if isinstance(value, float):
         check_finite(field, value)
-        return float(value)
+        return value if type(value) is float else float(value)
     if isinstance(value, Mapping):
         return _plain_object(field, cast("Mapping[Any, Any]", value), depth)
     if isinstance(value, list | tuple):
@@ -163,14 +167,17 @@ def plain_json(field: str, value: Any, depth: int = 0) -> Any:
     raise InvalidInput(field, "must be made of JSON values")
 
 
-def _plain_object(field: str, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+def _plain_object(field: str, value: Mapping[Any, Any], depth: int) -> Mapping[str, Any]:
     plain: dict[str, Any] = {}
+    is_plain = type(value) is dict
     for key, member in value.items():
         if not isinstance(key, str):
             raise InvalidInput(field, "must have texts as keys")
         check_text(field, key)
-        plain[plain_text(field, key)] = plain_json(f"{field}.{key}"[:200], member, depth + 1)
-    return plain
+        name = key if type(key) is str else plain_text(field, key)
+        plain[name] = plain_json(f"{field}.{key}"[:200], member, depth + 1)
+        is_plain = is_plain and name is key and plain[name] is member
+    return value if is_plain else plain
 
 
 def plain_query(text: str) -> str:
