@@ -100,8 +100,6 @@ class Care(Access):
             return await self._check(opened)
 
     async def export(self, bank: str, path: Path) -> Exported:
-        if not path.name:
-            raise InvalidInput("path", "must name a file")
         async with self._banks.use(bank) as opened:
 
             def work(connection: Connection) -> Exported:
