@@ -11,7 +11,6 @@ import anyio
 
 from daemon.dispatcher import Outcome
 from daemon.failures import Overloaded, error_for
-from daemon.transports.http.access import Access
 from daemon.transports.http.calls import Calls, Inbound, cancel_when_gone, frame_of
 from daemon.transports.http.events import Stream
 from daemon.transports.http.exchange import Exchange
@@ -42,7 +41,8 @@ async def open_session(calls: Calls, inbound: Inbound, request: Request) -> None
     stream = Stream(limit=calls.hub.settings.output_bytes)
     exchange = Exchange(visitor, connection, calls.surface, stream, inbound.headers)
     outcome = calls.begin(call, exchange)
-    assert not isinstance(outcome, Awaitable)  # initialize is answered at once
+    if isinstance(outcome, Awaitable):  # only where calls are traced
+        outcome = await outcome
     if isinstance(outcome, ErrorObject):
         await reply(inbound.send, status_of(outcome)[0], frame_of(connection, call, outcome))
         return
@@ -81,21 +81,27 @@ async def in_session(
         event = connection.message(message)
         events = iter(() if event is None else (event,))
     answer, status, extra, waiting = b"", 202, [], False
+    called: Call | None = None
     for event in events:
-        frame, said, more, waits = _handle(calls, event, session, exchange, inbound.access)
+        called = event if isinstance(event, Call) else called
+        frame, said, more, waits = _handle(calls, event, session, exchange)
         waiting = waiting or waits
         if frame:
             answer, status, extra = frame, said, more
-    if answer:
-        is_array = message is None
-        await reply(inbound.send, 200 if is_array and status != 400 else status, answer, extra)
-    elif waiting:
-        async with anyio.create_task_group() as group:
-            group.start_soon(cancel_when_gone, inbound.receive, group.cancel_scope)
-            await calls.deliver(stream, inbound, session)
-            group.cancel_scope.cancel()
-    else:
-        await reply(inbound.send, 202)
+    try:
+        if answer:
+            is_array = message is None
+            await reply(inbound.send, 200 if is_array and status != 400 else status, answer, extra)
+        elif waiting:
+            async with anyio.create_task_group() as group:
+                group.start_soon(cancel_when_gone, inbound.receive, group.cancel_scope)
+                await calls.deliver(stream, inbound, session)
+                group.cancel_scope.cancel()
+        else:
+            await reply(inbound.send, 202)
+    finally:
+        if called is not None:
+            inbound.access.tool = called.tool  # known once the handler ran, which may be late
 
 
 async def find_session(calls: Calls, inbound: Inbound) -> HttpSession:
@@ -143,14 +149,13 @@ async def _without_session(
 
 
 def _handle(
-    calls: Calls, event: Event, session: HttpSession, exchange: Exchange, access: Access
+    calls: Calls, event: Event, session: HttpSession, exchange: Exchange
 ) -> tuple[bytes, int, RawHeaders, bool]:
     """One event of a session: the frame to answer with (if already), status, and whether
     something runs that will answer later."""
     match event:
         case Call():
             outcome = calls.begin(event, exchange)
-            access.tool = event.tool
             if isinstance(outcome, Awaitable):
                 session.running[id(event)] = exchange.stream
                 calls.hub.tasks.start_soon(_run, calls, session, event, outcome, exchange)

@@ -157,7 +157,8 @@ class Rest:
             access.took = len(arguments)
             _require_object(arguments)
         visitor = self._sessions.visitor(principal, "")
-        body = await self._run(tool, arguments, visitor)
+        with self._hub.dispatcher.span("rest", access.traceparent):
+            body = await self._run(tool, arguments, visitor)
         if name not in BARE:
             body = b'{"result":' + body + b"}"
         await reply(send, 200, body)

@@ -13,6 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
+from tests.support.spans import Spans
 from tests.support.web import Web, call, modern, running_web
 
 pytestmark = pytest.mark.anyio
@@ -106,6 +107,34 @@ async def test_a_request_is_one_line_with_its_trace_and_without_its_contents(
     }
     for secret in ("private", handle, "secret-path"):
         assert secret not in json.dumps(lines)
+
+
+async def test_with_a_tracer_every_way_in_answers_and_opens_a_span(tmp_path: Path) -> None:
+    spans = Spans()
+    async with running_web(tmp_path, tracer=spans) as web:
+        with capture_logs() as lines:
+            session = await web.open()
+            legacy = await web.post(call("echo", {"text": "x"}), session)
+            assert legacy.json()["result"]["content"][0]["text"] == "x"
+            answer = await web.modern(
+                "tools/call",
+                {"name": "echo", "arguments": {"text": "x"}},
+                meta={"traceparent": TRACE},
+            )
+            assert answer.status_code == 200
+            rest = await web.client.post(
+                "/tools/echo", json={"text": "x"}, headers={"traceparent": TRACE}
+            )
+            assert rest.json() == {"result": "x"}
+    assert [event for event in spans.events if event[0] == "begin"] == [
+        ("begin", "initialize", None),
+        ("begin", "tools/call", None),
+        ("begin", "tools/call", TRACE),
+        ("begin", "rest", TRACE),
+    ]
+    assert len(spans.events) == 8
+    done = [line.get("tool") for line in lines if line["event"] == "http.done"]
+    assert done == [None, None, "echo", "echo", "echo"]
 
 
 async def test_five_hundred_slow_connections_do_not_slow_an_honest_client(web: Web) -> None:
