@@ -260,7 +260,8 @@ def _set_log_level(call: Call, caller: Caller) -> bytes:
 
 async def _listen_for_changes(call: Call, caller: Caller) -> bytes:
     """Acknowledge, then hold the request open until it is cancelled or one of us leaves."""
-    wants = honoured(decode_params(_listen, call.params).notifications, caller.surface)
+    params = decode_params(_listen, call.params)
+    wants = honoured(params.notifications, caller.surface, caller.principal)
     if caller.listens >= MAX_LISTENS:
         raise ProtocolError(Fault.OVERLOADED, f"at most {MAX_LISTENS} subscriptions a connection")
 

@@ -22,6 +22,7 @@ from daemon.changes import Follower
 from daemon.failures import Overloaded
 from daemon.peer import DEFAULT_BANK
 from daemon.questions import Questions
+from daemon.resources import may_follow
 from daemon.surface import Surface
 from daemon.transports.http.events import Stream
 from protocol.connection import Call, Connection
@@ -379,7 +380,8 @@ class HttpSessions:
         )
         session.session_id = found.session
         session.log_level = agreed.log_level
-        session.follower.uris.update(agreed.uris)
+        # What the token was granted may have become less since.
+        session.follower.uris.update(uri for uri in agreed.uris if may_follow(principal, uri))
         self._hold(session)
         return session
 
