@@ -138,6 +138,11 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     needs: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
 
+    @property
+    def is_retry_safe(self) -> bool:
+        """Whether it may be called again when an answer got lost."""
+        return self.read_only or self.idempotent
+
     def describe(self) -> Tool:
         return Tool(
             name=self.name,
@@ -267,5 +272,5 @@ class Registry:
         return [
             name
             for name, bound in {**self._aliases, **self._tools}.items()
-            if bound.spec.read_only or bound.spec.idempotent
+            if bound.spec.is_retry_safe
         ]

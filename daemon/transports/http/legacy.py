@@ -16,7 +16,7 @@ from daemon.transports.http.events import Stream
 from daemon.transports.http.exchange import Exchange
 from daemon.transports.http.messages import RawHeaders, only, reply
 from daemon.transports.http.refusals import ProtocolRefusal, refuse_event, refuse_id, status_of
-from daemon.transports.http.sessions import HttpSession
+from daemon.transports.http.sessions import HttpSession, Running
 from protocol.connection import Call, Cancelled, Event, Refused
 from protocol.errors import ErrorObject, Fault, error_object
 from protocol.headers import VERSION
@@ -157,8 +157,9 @@ def _handle(
         case Call():
             outcome = calls.begin(event, exchange)
             if isinstance(outcome, Awaitable):
-                session.running[id(event)] = exchange.stream
-                calls.hub.tasks.start_soon(_run, calls, session, event, outcome, exchange)
+                running = Running(event, exchange.stream, anyio.CancelScope())
+                session.running[id(event)] = running
+                calls.hub.tasks.start_soon(_run, calls, session, running, outcome, exchange)
                 return b"", 0, [], True
             status, extra = status_of(outcome)
             frame = frame_of(session.connection, event, outcome)
@@ -181,17 +182,16 @@ def _handle(
 async def _run(
     calls: Calls,
     session: HttpSession,
-    call: Call,
+    running: Running,
     pending: Awaitable[Outcome],
     exchange: Exchange,
 ) -> None:
     """A call of a session: it outlives the connection it came on."""
-    scope = session.scopes[id(call)] = anyio.CancelScope()
+    call = running.call
     try:
-        with scope:
+        with running.scope:
             await calls.finish(call, pending, exchange)
     finally:
-        session.scopes.pop(id(call), None)
         session.running.pop(id(call), None)
         if call.method in _REMEMBERED:
             calls.hub.tasks.start_soon(session.save)

@@ -18,11 +18,13 @@ from msgspec import UNSET, Raw
 from daemon.authority import Principal
 from daemon.dispatcher import contained
 from daemon.failures import RateLimited, error_for, status_of
+from daemon.retries import advice
 from daemon.surface import Surface
 from daemon.tools import Answer, ArgumentsRefused, BoundTool, ToolFailure
 from daemon.transports.http.access import Access
 from daemon.transports.http.front import Route
 from daemon.transports.http.messages import (
+    CLOSE,
     CODES,
     Receive,
     Refusal,
@@ -108,6 +110,7 @@ class Rest:
         self._hub = hub
         self._sessions = sessions
         self._surface = hub.surface_for("")
+        self._running: set[anyio.CancelScope] = set()
 
     def routes(self) -> dict[str, Route]:
         found = {
@@ -120,6 +123,11 @@ class Rest:
 
     def fallback(self) -> dict[str, Route]:
         return {PREFIX: Route("/tools/{name}", self._call, ("POST",))}
+
+    def close(self) -> None:
+        """The daemon is leaving: what runs is answered now."""
+        for scope in self._running:
+            scope.cancel()
 
     async def _describe(
         self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: Access
@@ -178,12 +186,18 @@ class Rest:
 
         self._hub.begin()
         failure: Exception | None = None
+        stop = anyio.CancelScope()
+        self._running.add(stop)
         try:
-            with anyio.fail_after(self._hub.settings.call_seconds):
+            with stop, anyio.fail_after(self._hub.settings.call_seconds):
                 failure = await contained(work())
+            if stop.cancelled_caught:
+                words = advice(tool.spec.is_retry_safe)
+                failure = Refusal(503, f"the daemon is stopping; {words}", headers=[CLOSE])
         except TimeoutError as late:
             failure = late
         finally:
+            self._running.discard(stop)
             self._hub.finish()
             outcome = "error" if failure is not None else "ok"
             seconds = self._hub.clock() - started
@@ -194,6 +208,8 @@ class Rest:
 
     def _refusal(self, failure: Exception) -> Refusal:
         match failure:
+            case Refusal():
+                return failure
             case TimeoutError():
                 seconds = self._hub.settings.call_seconds
                 return Refusal(408, f"the tool did not answer in {seconds:g} s")

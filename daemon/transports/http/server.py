@@ -92,6 +92,8 @@ class HttpServer:
         )
         self._server: asyncio.Server
         self._front: Front
+        #: What has calls under way that belong to no session.
+        self._ends: list[Rest | Streamable] = []
 
     async def open(self) -> None:
         """Accept requests from now on."""
@@ -126,6 +128,7 @@ class HttpServer:
         hub = self._hub
         operate = Operate(hub, self._sessions)
         rest = Rest(hub, self._sessions)
+        self._ends.append(rest)
         routes = {
             "/health": Route("/health", operate.health, ("GET",), is_open=True),
             "/health/live": Route("/health/live", operate.live, ("GET",), is_open=True),
@@ -148,7 +151,11 @@ class HttpServer:
 
     def _endpoint(self, dialects: str) -> Streamable:
         surface = self._hub.surface_for(dialects)
-        return Streamable(self._hub, self._sessions, surface, dialects=dialects, pace=self._pace)
+        endpoint = Streamable(
+            self._hub, self._sessions, surface, dialects=dialects, pace=self._pace
+        )
+        self._ends.append(endpoint)
+        return endpoint
 
     def _keep_up(self) -> None:
         """Tokens are what their file says; whoever lost rights by it is shown out."""
@@ -170,8 +177,13 @@ class HttpServer:
         self._server.close()
 
     async def close(self) -> None:
-        """Responses under way go out, within a bound; then every connection is closed."""
+        """Responses under way go out, within a bound; then every connection is closed.
+
+        What still runs is answered with an error: a request never goes without an answer.
+        """
         self._sessions.close()
+        for end in self._ends:
+            end.close()
         for connection in list(self._doorway.connections):
             connection.shutdown()
         with anyio.move_on_after(CLOSE_SECONDS):

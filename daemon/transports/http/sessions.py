@@ -25,8 +25,9 @@ from daemon.questions import Questions
 from daemon.resources import may_follow
 from daemon.surface import Surface
 from daemon.transports.http.events import Stream
+from daemon.transports.http.refusals import End
 from protocol.connection import Call, Connection
-from protocol.errors import Fault, error_object
+from protocol.errors import ErrorObject, Fault, error_object
 from protocol.jsonrpc import Response
 from protocol.lifecycle import ClientCapabilities, Handshake, Implementation
 from protocol.revisions import negotiate
@@ -91,6 +92,14 @@ class Visitor:
         )
 
 
+class Running(Struct, frozen=True, eq=False):
+    """A call of a session, where it is heard of, and how to end it."""
+
+    call: Call
+    stream: Stream
+    scope: anyio.CancelScope
+
+
 class HttpSession(Visitor):
     """A legacy session: one `initialize`, then many requests, in any order and at once."""
 
@@ -118,8 +127,7 @@ class HttpSession(Visitor):
         self.follower = Follower(self._is_ready, self._publish, surface, set())
         self.standalone: Stream | None = None
         self.streams: OrderedDict[str, Stream] = OrderedDict()
-        self.scopes: dict[int, anyio.CancelScope] = {}
-        self.running: dict[int, Stream] = {}
+        self.running: dict[int, Running] = {}
         self._streams_made = 0
         self._label = secrets.token_hex(4)
         self._questions = Questions(self._label)
@@ -191,26 +199,25 @@ class HttpSession(Visitor):
 
     def cancel(self, call: Call) -> None:
         """The client no longer wants an answer: the open response ends with an error (D16)."""
-        scope = self.scopes.get(id(call))
-        stream = self.running.get(id(call))
-        if scope is not None:
-            scope.cancel()
-        if call.batch is not None:
-            frame = self.connection.drop(call)
-        else:
-            error = error_object(Fault.CANCELLED, "by the client", call.revision)
-            frame = self.connection.refuse(call, error)
-        if stream is not None and (frame or call.batch is None):
-            stream.finish(frame)
+        running = self.running.get(id(call))
+        if running is not None:
+            self._refuse(running, error_object(Fault.CANCELLED, "by the client", call.revision))
 
-    def close(self) -> None:
-        """Nothing more is said on any stream, and nothing runs on."""
-        for scope in list(self.scopes.values()):
-            scope.cancel()
+    def close(self, end: End) -> None:
+        """Nothing runs on, and nothing more is said on any stream but that."""
+        for running in list(self.running.values()):
+            self._refuse(running, end.error(running.call, self.surface))
         self._questions.close()
-        for stream in [*self.streams.values(), *self.running.values()]:
+        for stream in self.streams.values():
             stream.finish()
         self.hub.changes.unfollow(self.follower)
+
+    def _refuse(self, running: Running, error: ErrorObject) -> None:
+        """End a call with an error; in a batch the last one brings the answers of all."""
+        running.scope.cancel()
+        frame = self.connection.refuse(running.call, error)
+        if frame:
+            running.stream.finish(frame)
 
     def agreed(self) -> Agreed:
         return Agreed(
@@ -306,7 +313,7 @@ class HttpSessions:
     async def _end(self, name: str, digest: bytes) -> None:
         session = self._sessions.pop(digest, None)
         if session is not None:
-            session.close()
+            session.close(End.SESSION)
         known = self._known.get(name)
         if known is not None:
             known.pop(digest, None)
@@ -345,14 +352,15 @@ class HttpSessions:
         """
         for digest, session in list(self._sessions.items()):
             if session.principal.name in names:
-                session.close()
+                session.close(End.RIGHTS)
                 del self._sessions[digest]
         for key in [key for key in self._visitors if key[0] in names]:
             del self._visitors[key]
 
     def close(self) -> None:
+        """The daemon is leaving."""
         for session in self._sessions.values():
-            session.close()
+            session.close(End.DAEMON)
 
     async def _wake_up(self, digest: bytes, principal: Principal) -> HttpSession | None:
         """A session from before a restart, as far as it was written down."""
@@ -392,7 +400,7 @@ class HttpSessions:
             return
         for digest, held in list(self._sessions.items()):
             if not held.is_busy and held is not session:
-                held.close()
+                held.close(End.SESSION)  # which has nothing running
                 del self._sessions[digest]
                 return
 
