@@ -104,10 +104,11 @@ def _call(call: Call, caller: Caller) -> bytes | Awaitable[bytes]:
         check_arguments(caller.headers, tool.mirrored, bytes(params.arguments))
     context = CallContext(call, caller, params.input_responses, params.request_state)
     revision = _revision(call)
-    if tool.spec.destructive and can_confirm(tool.spec, context):
-        return _confirm_first(tool, params.arguments, context, caller)
     try:
-        given = tool.call(params.arguments, context)
+        typed = tool.admit(params.arguments, context)
+        if tool.spec.destructive and tool.spec.would_destroy(typed) and can_confirm(context):
+            return _confirm_first(tool, typed, context, caller)
+        given = tool.run(typed, context)
     except SAYS_NO as failure:
         return _tool_answer(refusal(tool.spec, failure, revision), revision, caller)
     if isinstance(given, Awaitable):
@@ -126,9 +127,9 @@ async def _call_later(
 
 
 async def _confirm_first(
-    tool: BoundTool, arguments: Raw, context: CallContext, caller: Caller
+    tool: BoundTool, typed: Any, context: CallContext, caller: Caller
 ) -> bytes:
-    """A call that destroys: a person is asked before it begins."""
+    """A call that destroys, and that may be made: a person is asked before it begins."""
     revision = context.revision
     try:
         said = await confirmed(tool.spec, context)
@@ -136,7 +137,7 @@ async def _confirm_first(
             return _tool_answer(said, revision, caller)
         if not said:
             raise ToolFailure(DECLINED)
-        given = tool.call(arguments, context)
+        given = tool.run(typed, context)
         answer = await given if isinstance(given, Awaitable) else given
     except SAYS_NO as failure:
         answer = refusal(tool.spec, failure, revision)

@@ -112,6 +112,10 @@ def _refuse(reason: str) -> CallToolResult:
     return error_result(f"Invalid arguments: {reason}")
 
 
+def _always(_arguments: Any) -> bool:
+    return True
+
+
 class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     """One tool: how it is described, what it takes, what it gives, and the function itself."""
 
@@ -125,6 +129,8 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     #: Whether a caller that may only read is served too; the tool then writes nothing to the bank.
     serves_readers: bool = False
     destructive: bool = False
+    #: Whether a destructive tool would destroy something, by its arguments.
+    would_destroy: Callable[[Any], bool] = _always
     idempotent: bool = False
     #: Overrides the schema made from `arguments`, where a seed document fixes its wording.
     input_schema: dict[str, Any] | None = None
@@ -174,22 +180,32 @@ class BoundTool:
 
     def call(self, arguments: Raw, context: Context) -> Answer | Awaitable[Answer]:
         """Decode, authorise, run; `ArgumentsRefused` and `Forbidden` come before anything ran."""
+        return self.run(self.admit(arguments, context), context)
+
+    def admit(self, arguments: Raw, context: Context) -> Any:
+        """The typed arguments of a call that may be made."""
         try:
             typed = self._decoder.decode(arguments)
         except (msgspec.MsgspecError, RecursionError, ValueError) as error:
             raise ArgumentsRefused(explain(error)) from None
-        spec = self.spec
-        principal = context.principal
-        writes = not spec.read_only and (principal.can_write or not spec.serves_readers)
-        if not principal.is_owner:
-            authorise(principal, self._bank_of(typed, context), writes=writes)
-        given = spec.run(typed, context)
+        if not context.principal.is_owner:
+            bank = self._bank_of(typed, context)
+            authorise(context.principal, bank, writes=self._writes(context))
+        return typed
+
+    def run(self, typed: Any, context: Context) -> Answer | Awaitable[Answer]:
+        """Do what was admitted."""
+        given = self.spec.run(typed, context)
         if isinstance(given, Awaitable):
             later = cast("Awaitable[Returned]", given)
-            if not writes:
+            if not self._writes(context):
                 return _later(later)
             return _write_later(later, context, self._bank_of(typed, context))
         return as_answer(given)
+
+    def _writes(self, context: Context) -> bool:
+        spec = self.spec
+        return not spec.read_only and (context.principal.can_write or not spec.serves_readers)
 
     def _bank_of(self, typed: Any, context: Context) -> str:
         """The bank a call is about: the one its arguments name, else the caller's own."""
