@@ -111,13 +111,16 @@ class Rest:
         self._sessions = sessions
         self._surface = hub.surface_for("")
         self._running: set[anyio.CancelScope] = set()
+        names = {spec.name for spec in self._surface.tools.specs()}
+        #: Only where Context Harness is served; by another's name or alias, a tool is like any.
+        self._bare = {name: verb for name, verb in BARE.items() if name in names}
 
     def routes(self) -> dict[str, Route]:
         found = {
             "/tools/list": Route("/tools/list", self._list, ("GET",)),
             "/openapi.json": Route("/openapi.json", self._describe, ("GET",)),
         }
-        for name, verb in BARE.items():
+        for name, verb in self._bare.items():
             found[PREFIX + name] = Route(PREFIX + name, self._call, (verb,))
         return found
 
@@ -132,7 +135,7 @@ class Rest:
     async def _describe(
         self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: Access
     ) -> None:
-        await reply(send, 200, document(self._surface, BARE))
+        await reply(send, 200, document(self._surface, self._bare))
 
     async def _list(
         self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: Access
@@ -167,7 +170,7 @@ class Rest:
         visitor = self._sessions.visitor(principal, "")
         with self._hub.dispatcher.span("rest", access.traceparent):
             body = await self._run(tool, arguments, visitor)
-        if name not in BARE:
+        if name not in self._bare:
             body = b'{"result":' + body + b"}"
         await reply(send, 200, body)
 

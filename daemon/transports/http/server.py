@@ -10,7 +10,7 @@ import structlog
 from uvicorn.config import Config
 
 from daemon.config import Settings
-from daemon.dialects import DIALECTS
+from daemon.dialects import chosen
 from daemon.exits import CANNOT_CREATE, CONFIG, Exit
 from daemon.transports.http.door import Door, Doorway
 from daemon.transports.http.front import Front, Route
@@ -141,11 +141,14 @@ class HttpServer:
         return Front(hub, self._guard, routes, rest.fallback(), self._keep_up)
 
     def _mcp(self) -> dict[str, Route]:
-        """Every dialect at /mcp, one at /mcp/<dialect>; the bare origin is /mcp too (seed 004)."""
+        """What is served at /mcp, one dialect at /mcp/<dialect>; the bare origin is /mcp too.
+
+        (Seed 004 gives its clients the origin.) A dialect that is not served has no endpoint.
+        """
         verbs = ("GET", "POST", "DELETE")
         everything = self._endpoint("")
         found = {path: Route("/mcp", everything, verbs) for path in ("/mcp", "/mcp/", "/")}
-        for name in DIALECTS:
+        for name in chosen(self._hub.settings.dialects):
             found[f"/mcp/{name}"] = Route(f"/mcp/{name}", self._endpoint(name), verbs)
         return found
 
