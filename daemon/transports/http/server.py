@@ -99,6 +99,7 @@ class HttpServer:
         """Accept requests from now on."""
         hub = self._hub
         hub.dispatcher.meter = hub.meter
+        hub.holders.append(self._sessions.keys)
         await self._sessions.load()
         self._front = self._make_front()
         config = Config(

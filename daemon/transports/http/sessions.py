@@ -61,11 +61,13 @@ _agreed: Final = msgspec.json.Decoder(Agreed)
 class Visitor:
     """Somebody without a session of the protocol's: a principal and its client's name."""
 
-    def __init__(self, hub: "Hub", principal: Principal, client: str) -> None:
+    def __init__(self, hub: "Hub", principal: Principal, client: str, key: str) -> None:
         self.hub = hub
         self.principal = principal
         self.client = client
-        self.window = hub.limiter.window(f"http:{principal.name}:{client}")
+        #: What the limiter knows it by.
+        self.key = key
+        self.window = hub.limiter.window(key)
         self.log_level: str | None = None
         self.listens = 0
         self.session_id: str | None = None
@@ -115,8 +117,7 @@ class HttpSession(Visitor):
     ) -> None:
         handshake = connection.lifecycle.handshake
         assert handshake is not None
-        super().__init__(hub, principal, handshake.client.name)
-        self.window = hub.limiter.window(digest.hex())
+        super().__init__(hub, principal, handshake.client.name, digest.hex())
         self.connection = connection
         self.handshake: Handshake = handshake
         self.surface = surface
@@ -254,14 +255,19 @@ class HttpSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def keys(self) -> list[str]:
+        """The windows of the limiter that are held here."""
+        return [held.key for held in [*self._sessions.values(), *self._visitors.values()]]
+
     def visitor(self, principal: Principal, client: str) -> Visitor:
         """The owner's clients are told apart; a token is one visitor whatever it says it is."""
         key = (principal.name, client[:100] if principal.is_owner else "")
         found = self._visitors.get(key)
         if found is None:
-            found = self._visitors[key] = Visitor(self._hub, principal, key[1])
+            window = f"http:{principal.name}:{key[1]}"
+            found = self._visitors[key] = Visitor(self._hub, principal, key[1], window)
             while len(self._visitors) > HELD:
-                self._visitors.popitem(last=False)
+                self._hub.limiter.drop(self._visitors.popitem(last=False)[1].key)
         else:
             self._visitors.move_to_end(key)
         return found

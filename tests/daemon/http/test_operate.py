@@ -13,8 +13,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
+from daemon.authority import OWNER
+from daemon.transports.http.sessions import HELD
+from tests.support.clock import FakeClock
 from tests.support.spans import Spans
 from tests.support.web import Web, call, modern, running_web
+from tests.support.wire import join
 
 pytestmark = pytest.mark.anyio
 
@@ -107,6 +111,48 @@ async def test_a_request_is_one_line_with_its_trace_and_without_its_contents(
     }
     for secret in ("private", handle, "secret-path"):
         assert secret not in json.dumps(lines)
+
+
+async def test_what_the_limiter_counts_is_true_after_others_left(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with running_web(tmp_path, clock=clock, limits__requests_per_minute=100) as web:
+
+        async def counted() -> tuple[int, int]:
+            families = text_string_to_metric_families((await web.client.get("/metrics")).text)
+            said = {family.name: family.samples[0].value for family in families}
+            health = (await web.modern("health/check")).json()["result"]
+            return (
+                int(said["recalld_limiter_requests"]),
+                health["rateLimiter"]["currentRequests"],
+            )
+
+        session = await web.open()
+        for _ in range(2):
+            clock.advance(61)
+            peer, _wire = join(web.hub)
+            peer.lost()
+            assert await counted() == (0, 0)
+            await web.post(call("echo", {"text": "x"}), session)
+            await web.modern("tools/list")
+            await web.client.post("/tools/echo", json={"text": "x"})
+            assert await counted() == (3, 3)
+
+
+async def test_made_up_clients_do_not_fill_the_limiter(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with running_web(tmp_path, clock=clock, limits__requests_per_minute=100) as web:
+        sessions = web.server._sessions
+        for number in range(HELD + 500):
+            window = sessions.visitor(OWNER, f"client {number}").window
+            assert window is not None
+            assert window.admit() == 0.0
+        assert web.hub.limiter.current() == HELD
+        sessions.dismiss(frozenset({OWNER.name}))
+        web.hub.prune()
+        assert web.hub.limiter.current() == HELD, "who comes back finds its admissions"
+        clock.advance(61)
+        web.hub.prune()
+        assert not web.hub.limiter._windows
 
 
 async def test_with_a_tracer_every_way_in_answers_and_opens_a_span(tmp_path: Path) -> None:
