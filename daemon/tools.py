@@ -38,6 +38,14 @@ class ToolFailure(Exception):
     """The tool understood and says no; the text is for the caller."""
 
 
+class Denied(ToolFailure):
+    """A no in the dialect's own form (`ToolSpec.refuse`); nothing was changed."""
+
+
+class Missing(Denied):
+    """What the call is about is not there."""
+
+
 class ArgumentsRefused(Exception):
     """Arguments that break the tool's schema or a rule it cannot say: `field: rule`."""
 
@@ -134,7 +142,7 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     idempotent: bool = False
     #: Overrides the schema made from `arguments`, where a seed document fixes its wording.
     input_schema: dict[str, Any] | None = None
-    #: How this tool's dialect says that arguments are wrong, where a result says it (d and e).
+    #: How this tool's dialect says no: to arguments, where a result says it (d and e), or `Denied`.
     refuse: Callable[[str], CallToolResult] = _refuse
     #: How it says that the engine could not; without one the JSON-RPC error says it.
     fail: Callable[[Exception], CallToolResult] | None = None
@@ -187,7 +195,7 @@ class BoundTool:
         try:
             typed = self._decoder.decode(arguments)
         except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-            raise ArgumentsRefused(explain(error)) from None
+            raise ArgumentsRefused(explain(error, self.spec.arguments)) from None
         if not context.principal.is_owner:
             bank = self._bank_of(typed, context)
             authorise(context.principal, bank, writes=self._writes(context))

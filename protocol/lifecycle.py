@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from protocol.choices import choices_at
 from protocol.errors import Fault, ProtocolError
 from protocol.jsonrpc import Request, identity
 from protocol.revisions import (
@@ -229,13 +230,19 @@ def decode_params(decoder: msgspec.json.Decoder[T], params: bytes) -> T:
     try:
         return decoder.decode(params)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-        raise ProtocolError(Fault.INVALID_PARAMS, explain(error)) from None
+        raise ProtocolError(Fault.INVALID_PARAMS, explain(error, decoder.type)) from None
 
 
-def explain(error: Exception) -> str:
-    """A decoder's complaint in the words of the wire: `text: expected a string, got a number`."""
-    message, _, path = str(error).partition(" - at ")
-    path = path.strip("`").removeprefix("$").removeprefix(".")
+def explain(error: Exception, kind: Any = None) -> str:
+    """A decoder's complaint in the words of the wire: `text: expected a string, got a number`.
+
+    With the type that was to be decoded, a value that is none of a few is told which there are.
+    """
+    # From the right: what is quoted of the message may look like a place.
+    message, _, place = str(error).rpartition(" - at ")
+    if not message:
+        message, place = place, ""
+    path = place.strip("`").removeprefix("$").removeprefix(".")
     if path.startswith("key in"):
         path = path.removeprefix("key in `$").strip("`.")
     message = message.replace("`", "")
@@ -245,6 +252,11 @@ def explain(error: Exception) -> str:
     if message.startswith("Object contains unknown field "):
         name = message.removeprefix("Object contains unknown field ")
         return f"{path + '.' if path else ''}{name}: unknown field"
+    if message.startswith("Invalid enum value ") and kind is not None:
+        choices = ", ".join(choices_at(kind, place.strip("`")))
+        if choices:
+            value = message.removeprefix("Invalid enum value ")
+            return f"{path + ': ' if path else ''}{value} is not one of {choices}"
     message = _TYPE_NAME.sub(lambda found: _WIRE_NAMES[found[0]], message)
     message = message[:1].lower() + message[1:]
     return f"{path}: {message}" if path else message
@@ -294,4 +306,6 @@ def _named(decoder: msgspec.json.Decoder[T], raw: Raw, name: str) -> T:
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
-        raise ProtocolError(Fault.INVALID_PARAMS, f"_meta.{name}: {explain(error)}") from None
+        raise ProtocolError(
+            Fault.INVALID_PARAMS, f"_meta.{name}: {explain(error, decoder.type)}"
+        ) from None

@@ -17,15 +17,14 @@ from msgspec import UNSET, Raw
 
 from daemon.authority import Principal
 from daemon.dispatcher import contained
-from daemon.failures import RateLimited, error_for, status_of
+from daemon.failures import RateLimited, error_for, is_known, reason_of, status_of
 from daemon.retries import advice
 from daemon.surface import Surface
-from daemon.tools import Answer, ArgumentsRefused, BoundTool, ToolFailure
+from daemon.tools import Answer, ArgumentsRefused, BoundTool, Missing, ToolFailure, ToolSpec
 from daemon.transports.http.access import Access
 from daemon.transports.http.front import Route
 from daemon.transports.http.messages import (
     CLOSE,
-    CODES,
     Receive,
     Refusal,
     Scope,
@@ -37,7 +36,8 @@ from daemon.transports.http.messages import (
 )
 from daemon.transports.http.openapi import document
 from daemon.transports.http.sessions import HttpSessions, Visitor
-from protocol.jsonrpc import unfit
+from protocol.errors import ProtocolError, sentence
+from protocol.jsonrpc import not_json, unfit
 from protocol.lifecycle import ClientCapabilities, Implementation
 from protocol.mcp import CallToolResult, InputRequired, TextContent
 from protocol.revisions import LATEST_LEGACY, Revision
@@ -206,10 +206,12 @@ class Rest:
             seconds = self._hub.clock() - started
             self._hub.meter.call_done("rest", tool.spec.name, outcome, seconds)
         if failure is not None:
-            raise self._refusal(failure)
+            raise self._refusal(failure, tool.spec)
         return _json_of(given[0])
 
-    def _refusal(self, failure: Exception) -> Refusal:
+    def _refusal(self, failure: Exception, spec: ToolSpec) -> Refusal:
+        """What a failure amounts to, said without the words of a protocol nobody speaks here."""
+        reason = sentence(reason_of(spec, failure))
         match failure:
             case Refusal():
                 return failure
@@ -217,16 +219,20 @@ class Rest:
                 seconds = self._hub.settings.call_seconds
                 return Refusal(408, f"the tool did not answer in {seconds:g} s")
             case ArgumentsRefused():
-                return Refusal(400, str(failure))
+                return Refusal(400, reason)
+            case Missing():
+                return Refusal(404, reason)
             case ToolFailure():
-                return Refusal(400, str(failure), code="tool_error")
+                return Refusal(400, reason, code="tool_error")
             case RateLimited():
                 after = b"%d" % max(1, int(failure.seconds + 0.999))
-                return Refusal(429, str(failure), headers=[(b"retry-after", after)])
+                return Refusal(429, reason, headers=[(b"retry-after", after)])
+            case ProtocolError():
+                return Refusal(400, sentence(failure.details))
+            case _ if is_known(failure):
+                return Refusal(status_of(failure), reason)
             case _:
-                status = status_of(failure)
-                error = error_for(failure, None, method="rest")
-                return Refusal(status, error.message, code=CODES.get(status, ""))
+                return Refusal(500, error_for(failure, None, method="rest").message)
 
 
 def _require_object(body: bytes) -> None:
@@ -239,7 +245,7 @@ def _require_object(body: bytes) -> None:
     except msgspec.ValidationError:
         raise Refusal(400, "the body must be a JSON object") from None
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise Refusal(400, f"the body is not JSON: {error}") from None
+        raise Refusal(400, not_json(body, error)) from None
 
 
 def _json_of(answer: Answer) -> bytes:

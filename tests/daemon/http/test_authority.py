@@ -148,6 +148,7 @@ async def test_a_bank_that_is_not_granted_is_refused_alike_whether_it_exists(web
         for bank in ("default", "never-made")
     ]
     assert answers[0].status_code == 403
+    assert answers[0].json()["error"]["message"] == "this token opens no bank of that name"
     assert answers[0].content == answers[1].content
 
 
