@@ -12,7 +12,7 @@ from email.utils import formatdate
 from typing import Any, Final, cast
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from daemon.transports.http.messages import CODES, Pace, error_body
@@ -57,6 +57,13 @@ class Door(HttpToolsProtocol):
         self._in_head = True
         self._in_body = False
         self._is_shut = False
+        #: The request whose body is being read has a cycle of its own: what answers it.
+        self._has_cycle = False
+        #: The cycle whose handler runs, or ran last; uvicorn's own `cycle` is the newest, which
+        #: may still wait behind it.
+        self._active: RequestResponseCycle | None = None
+        #: What is said last, when everything before it is answered.
+        self._farewell = b""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -67,6 +74,8 @@ class Door(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
+        if self._active is not None:
+            _hang_up(self._active)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -88,6 +97,9 @@ class Door(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._in_head = True
+        self._has_cycle = False
+        # At least this: it may have begun in a chunk that was counted for the request before it.
+        self._head_bytes = max(1, self._head_bytes)
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
@@ -108,6 +120,7 @@ class Door(HttpToolsProtocol):
             self.url = b"/"
         self._doorway.date(time.monotonic())
         super().on_headers_complete()
+        self._has_cycle = True
         if self.scope["method"] != "HEAD":  # whose answer has no body to wait for
             self.cycle.transport = cast("asyncio.Transport", _Together(self.transport))
 
@@ -119,8 +132,18 @@ class Door(HttpToolsProtocol):
         self._stop_clock()
         self._in_head = True
         self._in_body = False
+        self._has_cycle = False
         if not self._is_shut:
             super().on_message_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._active = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._farewell and not self._is_answering():
+            self._leave()
 
     def send_400_response(self, msg: str) -> None:
         self._turn_away(400, "this is not HTTP/1.1 as we understand it")
@@ -140,14 +163,17 @@ class Door(HttpToolsProtocol):
 
     def _too_slow(self) -> None:
         pace = self._doorway.pace
-        if not self._in_body:
-            self._turn_away(408, f"the head of a request must arrive in {pace.head:g} s")
-        elif self.cycle.response_started:
-            self.transport.close()
+        what, seconds = ("body", pace.body) if self._in_body else ("head", pace.head)
+        if self.flow.read_paused:  # it is we who do not read
+            self._start_clock(seconds)
         else:
-            self._turn_away(408, f"the body of a request must arrive in {pace.body:g} s")
+            self._turn_away(408, f"the {what} of a request must arrive in {seconds:g} s")
 
     def _turn_away(self, status: int, message: str) -> None:
+        """Refuse the request that is being read, after those before it are answered.
+
+        Nothing is ever written into a response that is under way.
+        """
         if self._is_shut:
             return
         self._is_shut = True
@@ -156,11 +182,38 @@ class Door(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         body = error_body(CODES[status], message)
-        self.transport.write(
+        self._farewell = (
             b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
             b"connection: close\r\n\r\n%s" % (status, _REASONS[status], len(body), body)
         )
-        self.transport.close()
+        if self._has_cycle:
+            if self.pipeline and self.pipeline[0][0] is self.cycle:
+                self.pipeline.popleft()  # it waits behind others, and will not have its turn
+            else:
+                if self.cycle.response_started:
+                    self._farewell = b""  # answered already, before all of it was here
+                _hang_up(self.cycle)
+                self._leave()
+                return
+        if not self._is_answering():
+            self._leave()
+
+    def _is_answering(self) -> bool:
+        return self._active is not None and not self._active.response_complete
+
+    def _leave(self) -> None:
+        self._unset_keepalive_if_required()
+        if not self.transport.is_closing():
+            if self._farewell:
+                self.transport.write(self._farewell)
+            self.transport.close()
+
+
+def _hang_up(cycle: RequestResponseCycle) -> None:
+    """Tell a handler that nobody is there any more; what it still says goes nowhere."""
+    if not cycle.response_complete:
+        cycle.disconnected = True
+        cycle.message_event.set()
 
 
 class _Together:
