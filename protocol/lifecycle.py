@@ -165,7 +165,8 @@ class Lifecycle:
                 legacy_opening = request.method == "initialize" and bytes(found.protocol_version)
                 if bytes(meta.protocol_version) and not legacy_opening:
                     return self._admit_modern(request, meta)
-                return self._admit_legacy(request, Meta(progress_token=_token(meta)))
+                told = Meta(progress_token=_token(meta), traceparent=_trace(meta))
+                return self._admit_legacy(request, told)
         return self._admit_legacy(request, _NO_META)
 
     def _admit_legacy(self, request: Request, meta: Meta) -> Admitted:
@@ -281,6 +282,12 @@ def _token(raw: _RawMeta) -> bytes:
     return token
 
 
+def _trace(raw: _RawMeta) -> str | None:
+    """Tolerated in any shape: a trace that is not text is simply not carried on."""
+    trace = bytes(raw.traceparent)
+    return _text.decode(trace) if trace[:1] == b'"' else None
+
+
 def _read_meta(raw: _RawMeta) -> Meta:
     level: str | None = None
     if bytes(raw.log_level):
@@ -291,14 +298,12 @@ def _read_meta(raw: _RawMeta) -> Meta:
                 Fault.INVALID_PARAMS, f"_meta.{LOG_LEVEL}: must be one of {allowed}"
             )
     client = bytes(raw.client)
-    trace = bytes(raw.traceparent)
     return Meta(
         progress_token=_token(raw),
         capabilities=_named(_capabilities, raw.capabilities, CLIENT_CAPABILITIES),
         client=_named(_implementation, raw.client, CLIENT_INFO) if client else None,
         log_level=level,
-        # Tolerated in any shape: a trace header that is not text is simply not carried on.
-        traceparent=_text.decode(trace) if trace[:1] == b'"' else None,
+        traceparent=_trace(raw),
     )
 
 

@@ -37,6 +37,7 @@ async def open_session(calls: Calls, inbound: Inbound, request: Request) -> None
     if not isinstance(call, Call):
         await refuse_event(inbound.send, call, 400)
         return
+    inbound.access.trace(call.meta.traceparent)
     visitor = calls.sessions.visitor(inbound.principal, "")
     stream = Stream(limit=calls.hub.settings.output_bytes)
     exchange = Exchange(visitor, connection, calls.surface, stream, inbound.headers)
@@ -83,7 +84,9 @@ async def in_session(
     answer, status, extra, waiting = b"", 202, [], False
     called: Call | None = None
     for event in events:
-        called = event if isinstance(event, Call) else called
+        if isinstance(event, Call):
+            called = event
+            inbound.access.trace(event.meta.traceparent)
         frame, said, more, waits = _handle(calls, event, session, exchange)
         waiting = waiting or waits
         if frame:

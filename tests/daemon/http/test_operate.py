@@ -113,6 +113,22 @@ async def test_a_request_is_one_line_with_its_trace_and_without_its_contents(
         assert secret not in json.dumps(lines)
 
 
+async def test_a_legacy_call_carries_its_trace_into_the_log(web: Web) -> None:
+    session = await web.open()
+    message = call("echo", {"text": "x"})
+    with capture_logs() as lines:
+        for trace in (TRACE, "nonsense", 7):
+            message["params"]["_meta"] = {"traceparent": trace}
+            assert (await web.post(message, session)).status_code == 200
+        message = call("no such tool")
+        message["params"]["_meta"] = {"traceparent": TRACE}
+        await web.post(message, session)
+    done = [line.get("trace_id") for line in lines if line["event"] == "http.done"]
+    assert done == [TRACE.split("-")[1], None, None, TRACE.split("-")[1]]
+    (refused,) = [line for line in lines if line["event"] == "call.refused"]
+    assert refused["trace_id"] == TRACE.split("-")[1]
+
+
 async def test_what_the_limiter_counts_is_true_after_others_left(tmp_path: Path) -> None:
     clock = FakeClock()
     async with running_web(tmp_path, clock=clock, limits__requests_per_minute=100) as web:
