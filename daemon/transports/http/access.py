@@ -45,7 +45,7 @@ class Access(Struct, eq=False):
         async def watched(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 self.status = message["status"]
-            else:
+            elif self.verb != "HEAD":
                 self.gave += len(message.get("body", b""))
             await send(message)
 

@@ -71,6 +71,9 @@ def document(surface: Surface, bare: Mapping[str, str]) -> bytes:
             verb: _tool(spec, is_bare=spec.name in bare, takes_body=verb == "post")
         }
     paths["/tools/{name}"] = {"post": _any_tool()}
+    for path in paths.values():
+        if "get" in path:
+            path["head"] = _head(path["get"])
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
@@ -115,6 +118,18 @@ def _get(name: str, about: str, schema: dict[str, Any], *more: int) -> dict[str,
     for status in more:
         answers[str(status)] = _json(_ABOUT[status], schema)
     return {"operationId": name, "summary": about, "responses": answers}
+
+
+def _head(got: dict[str, Any]) -> dict[str, Any]:
+    """The same as a GET, without what the answers hold."""
+    answers: dict[str, dict[str, Any]] = got["responses"]
+    return {
+        **got,
+        "operationId": f"{got['operationId']}_head",
+        "responses": {
+            status: {"description": answer["description"]} for status, answer in answers.items()
+        },
+    }
 
 
 def _metrics() -> dict[str, Any]:

@@ -148,9 +148,11 @@ class HttpServer:
         """
         verbs = ("GET", "POST", "DELETE")
         everything = self._endpoint("")
-        found = {path: Route("/mcp", everything, verbs) for path in ("/mcp", "/mcp/", "/")}
+        whole = Route("/mcp", everything, verbs, has_head=False)
+        found = dict.fromkeys(("/mcp", "/mcp/", "/"), whole)
         for name in chosen(self._hub.settings.dialects):
-            found[f"/mcp/{name}"] = Route(f"/mcp/{name}", self._endpoint(name), verbs)
+            path = f"/mcp/{name}"
+            found[path] = Route(path, self._endpoint(name), verbs, has_head=False)
         return found
 
     def _endpoint(self, dialects: str) -> Streamable:

@@ -211,6 +211,30 @@ async def test_the_document_describes_what_is_there(memory: Web) -> None:
     jsonschema.validate((await memory.client.post("/tools/get", json={})).json(), error)
 
 
+async def test_head_is_get_without_the_body(memory: Web) -> None:
+    document = (await memory.client.get("/openapi.json")).json()
+    paths = [path for path, verbs in document["paths"].items() if "get" in verbs]
+    assert len(paths) == 7
+    for path in paths:
+        assert "head" in document["paths"][path]
+        got, head = await memory.client.get(path), await memory.client.head(path)
+        assert (head.status_code, head.content) == (got.status_code, b"")
+        sizes = [int(answer.headers.pop("content-length")) for answer in (got, head)]
+        assert sizes[0] > 0
+        changing = path in ("/metrics", "/health/ready")
+        assert sizes[1] > 0 if changing else sizes[0] == sizes[1]
+        for answer in (got, head):
+            del answer.headers["date"]
+        assert head.headers == got.headers
+        wrong = await memory.client.delete(path)
+        assert wrong.headers["allow"] == "GET, HEAD, OPTIONS"
+    for path in ("/tools/search", "/tools/hindsight_put", "/mcp"):
+        refused = await memory.client.head(path)
+        assert refused.status_code == 405
+        assert "HEAD" not in refused.headers["allow"]
+    assert (await memory.client.head("/nowhere")).status_code == 404
+
+
 async def test_unauthenticated_health_says_status_only(web: Web) -> None:
     for path in ("/health", "/health/live"):
         assert (await web.client.get(path)).json() == {"status": "ok"}
