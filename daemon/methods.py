@@ -18,6 +18,7 @@ from daemon.confirm import DECLINED, can_confirm, confirmed
 from daemon.context import CallContext
 from daemon.dispatcher import Method
 from daemon.failures import refusal
+from daemon.health import glance
 from daemon.tools import Answer, ArgumentsRefused, BoundTool, ToolFailure
 from protocol import mcp
 from protocol.connection import Call
@@ -79,7 +80,9 @@ def _ping(_call: Call, _caller: Caller) -> bytes:
 
 
 async def _health(call: Call, caller: Caller) -> bytes:
-    return caller.hub.shaper.result(await caller.hub.health(caller.surface), call.revision)
+    health = await caller.hub.health(caller.surface)
+    told = health if caller.principal.is_owner else glance(health)
+    return caller.hub.shaper.result(told, call.revision)
 
 
 # --- tools -----------------------------------------------------------------------------------

@@ -211,6 +211,19 @@ async def test_only_the_whole_token_opens(web: Web, authorization: str | None) -
     assert (await web.client.get("/health/ready", headers=headers)).json() == {"status": "ok"}
 
 
+async def test_figures_are_for_the_owner_in_health_check_too(web: Web) -> None:
+    told = {
+        who: (await web.modern("health/check", headers=bearer(who))).json()["result"]
+        for who in ("boss", "reader", "single")
+    }
+    assert {"uptime", "memory", "sessions", "rateLimiter"} < set(told["boss"])
+    for who in ("reader", "single"):
+        words = {name for name in told[who] if name not in ("_meta", "resultType")}
+        assert words == {"status", "version", "toolsRegistered", "database"}
+    legacy = await web.post(request("health/check"), await web.open(headers=bearer("single")))
+    assert "rss" not in legacy.text
+
+
 async def test_metrics_are_for_the_owner(web: Web) -> None:
     assert (await web.client.get("/metrics", headers=bearer("reader"))).status_code == 403
     assert (await web.client.get("/metrics", headers=bearer("boss"))).status_code == 200
