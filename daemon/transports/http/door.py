@@ -36,7 +36,8 @@ class Doorway(ServerState):
         super().__init__()
         self.pace = pace
         self.most_connections = connections
-        self.refused = 0
+        #: Refused before they were a request, by status.
+        self.refused: dict[tuple[str, ...], int] = {}
         self._dated = 0.0
 
     def date(self, now: float) -> None:
@@ -116,6 +117,10 @@ class Door(HttpToolsProtocol):
         if not self.url.startswith(b"/") and self.url != b"*":
             self._turn_away(403, "this is no proxy: the request target must be a path")
             return
+        codings = b",".join(v for n, v in self.headers if n == b"transfer-encoding").lower()
+        if codings.strip() not in (b"", b"chunked"):
+            self._turn_away(400, "the only transfer coding we take is chunked")
+            return
         if self.url == b"*":
             self.url = b"/"
         self._doorway.date(time.monotonic())
@@ -178,7 +183,8 @@ class Door(HttpToolsProtocol):
             return
         self._is_shut = True
         self._stop_clock()
-        self._doorway.refused += 1
+        refused, label = self._doorway.refused, (str(status),)
+        refused[label] = refused.get(label, 0) + 1
         if self.transport.is_closing():
             return
         body = error_body(CODES[status], message)

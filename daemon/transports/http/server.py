@@ -127,7 +127,7 @@ class HttpServer:
 
     def _make_front(self) -> Front:
         hub = self._hub
-        operate = Operate(hub, self._sessions)
+        operate = Operate(hub, self._sessions, self._doorway.refused)
         rest = Rest(hub, self._sessions)
         self._ends.append(rest)
         routes = {

@@ -107,3 +107,20 @@ async def test_an_event_stream_is_not_written_into(web: Web) -> None:
     assert second
     assert first.endswith(b"0\r\n\r\n")
     assert b'"result"' in first
+
+
+@pytest.mark.parametrize("coding", ["gzip, chunked", "gzip", "chunked, identity", "Chunked, gzip"])
+async def test_a_transfer_coding_we_do_not_know_is_refused(web: Web, coding: str) -> None:
+    head = f"POST /tools/echo HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\n"
+    head += f"Content-Type: application/json\r\nTransfer-Encoding: {coding}\r\n\r\n"
+    body = b'c\r\n{"text":"x"}\r\n0\r\n\r\n'
+    assert statuses(await everything(web, head.encode() + body)) == [400]
+
+
+async def test_what_is_refused_at_the_door_is_counted(web: Web) -> None:
+    for _ in range(2):
+        assert statuses(await everything(web, GARBAGE)) == [400]
+    assert statuses(await everything(web, b"GET /")) == [408]
+    text = (await web.client.get("/metrics")).text
+    assert 'recalld_http_refused_total{status="400"} 2' in text
+    assert 'recalld_http_refused_total{status="408"} 1' in text
