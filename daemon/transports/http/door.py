@@ -8,6 +8,7 @@ of it. The head of an answer waits for its body, so that an answer is one packet
 
 import asyncio
 import time
+from collections.abc import Callable
 from email.utils import formatdate
 from typing import Any, Final, cast
 
@@ -19,6 +20,9 @@ from daemon.transports.http.messages import CODES, Pace, error_body
 
 MOST_HEADERS: Final = 100
 MOST_HEAD_BYTES: Final = 16 * 1024
+#: How long we go on reading, and forgetting, what is still being sent to us after our last word:
+#: closing at once would take that word away from whoever is still sending.
+LINGER_SECONDS: Final = 2.0
 
 _REASONS: Final = {
     400: b"Bad Request",
@@ -58,6 +62,7 @@ class Door(HttpToolsProtocol):
         self._in_head = True
         self._in_body = False
         self._is_shut = False
+        self._is_lingering = False
         #: The request whose body is being read has a cycle of its own: what answers it.
         self._has_cycle = False
         #: The cycle whose handler runs, or ran last; uvicorn's own `cycle` is the newest, which
@@ -65,6 +70,7 @@ class Door(HttpToolsProtocol):
         self._active: RequestResponseCycle | None = None
         #: What is said last, when everything before it is answered.
         self._farewell = b""
+        self._is_patient = True
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -127,7 +133,8 @@ class Door(HttpToolsProtocol):
         super().on_headers_complete()
         self._has_cycle = True
         if self.scope["method"] != "HEAD":  # whose answer has no body to wait for
-            self.cycle.transport = cast("asyncio.Transport", _Together(self.transport))
+            together = _Together(self.transport, self._close_gently)
+            self.cycle.transport = cast("asyncio.Transport", together)
 
     def on_body(self, body: bytes) -> None:
         if not self._is_shut:
@@ -146,6 +153,8 @@ class Door(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
+        if self._is_lingering:
+            return
         super().on_response_complete()
         if self._farewell and not self._is_answering():
             self._leave()
@@ -187,6 +196,8 @@ class Door(HttpToolsProtocol):
         refused[label] = refused.get(label, 0) + 1
         if self.transport.is_closing():
             return
+        # Who was too slow, or one too many, gets no more of our time.
+        self._is_patient = status not in (408, 503)
         body = error_body(CODES[status], message)
         self._farewell = (
             b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
@@ -212,7 +223,25 @@ class Door(HttpToolsProtocol):
         if not self.transport.is_closing():
             if self._farewell:
                 self.transport.write(self._farewell)
+            if self._is_patient:
+                self._close_gently()
+            else:
+                self.transport.close()
+
+    def _close_gently(self) -> None:
+        """Close; while the rest of a request is still on its way, our side only, and then soon."""
+        if self._is_lingering:
+            return
+        if not (self._has_cycle or self._farewell) or self.transport.is_closing():
             self.transport.close()
+            return
+        self._is_shut = self._is_lingering = True
+        self.pipeline.clear()
+        self._stop_clock()
+        self._unset_keepalive_if_required()
+        self.flow.resume_reading()
+        self.transport.write_eof()
+        self._deadline = self.loop.call_later(LINGER_SECONDS, self.transport.close)
 
 
 def _hang_up(cycle: RequestResponseCycle) -> None:
@@ -225,10 +254,11 @@ def _hang_up(cycle: RequestResponseCycle) -> None:
 class _Together:
     """A transport that sends the head of an answer with the first of its body."""
 
-    __slots__ = ("_held", "_transport")
+    __slots__ = ("_close", "_held", "_transport")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
         self._transport = transport
+        self._close = close
         self._held: bytes | None = None
 
     def write(self, data: bytes) -> None:
@@ -246,7 +276,7 @@ class _Together:
             self._transport.write(data)
 
     def close(self) -> None:
-        self._transport.close()
+        self._close()
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()

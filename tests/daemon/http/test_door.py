@@ -124,3 +124,15 @@ async def test_what_is_refused_at_the_door_is_counted(web: Web) -> None:
     text = (await web.client.get("/metrics")).text
     assert 'recalld_http_refused_total{status="400"} 2' in text
     assert 'recalld_http_refused_total{status="408"} 1' in text
+
+
+@pytest.mark.parametrize("how", ["announced", "chunked"])
+async def test_who_is_still_sending_can_read_why_it_is_refused(web: Web, how: str) -> None:
+    size = 30_000_000
+    head = f"POST /tools/echo HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\n"
+    head += "Content-Type: application/json\r\n"
+    if how == "announced":
+        pieces = [f"{head}Content-Length: {size}\r\n\r\n".encode(), b" " * size]
+    else:
+        pieces = [f"{head}Transfer-Encoding: chunked\r\n\r\n{size:x}\r\n".encode(), b" " * size]
+    assert statuses(await everything(web, *pieces)) == [413]
