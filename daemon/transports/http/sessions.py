@@ -8,6 +8,7 @@ Modern requests and REST have no session of their own. They come from a visitor:
 the client it says it is, for the limiter and as the origin of what is stored.
 """
 
+import re
 import secrets
 from collections import OrderedDict
 from hashlib import blake2b
@@ -136,12 +137,15 @@ class HttpSession(Visitor):
 
     # --- streams -----------------------------------------------------------------------------
 
-    def stream(self) -> Stream:
-        """A stream for one response; kept from when its client may want to resume it."""
+    def stream(self, kind: str = "c") -> Stream:
+        """A stream for one response; kept from when its client may want to resume it.
+
+        Its label says whose it is, so that we know it even when we know no more: a call's.
+        """
         self._streams_made += 1
         return Stream(
             limit=self.hub.settings.output_bytes,
-            label=f"{self._label}-{self._streams_made}",
+            label=f"{self._label}-{kind}{self._streams_made}",
             priming=self.handshake.revision.priming,
         )
 
@@ -162,7 +166,7 @@ class HttpSession(Visitor):
     def listen(self) -> Stream | None:
         """The stream of a GET; None while another one is being read (D24)."""
         if self.standalone is None or self.standalone.is_done:
-            self.standalone = self.stream()
+            self.standalone = self.stream("s")
             self.streams[self.standalone.label] = self.standalone
         return None if self.standalone.has_reader else self.standalone
 
@@ -409,6 +413,14 @@ class HttpSessions:
                 held.close(End.SESSION)  # which has nothing running
                 del self._sessions[digest]
                 return
+
+
+def is_of_a_call(last_event: str) -> bool:
+    """Whether an event id that leads nowhere (any more) was one of a call's stream."""
+    return _CALL_EVENT.fullmatch(last_event) is not None
+
+
+_CALL_EVENT: Final = re.compile(r"[0-9a-f]{8}-c[0-9]{1,12}\.[0-9]{1,12}")
 
 
 def _digest(handle: str) -> bytes:

@@ -352,3 +352,17 @@ async def test_a_batch_whose_calls_are_all_cancelled_is_answered(web: Web) -> No
         (1, -32800),
         (2, -32800),
     ]
+
+
+async def test_what_is_left_of_a_call_after_a_restart_ends_at_once(tmp_path: Path) -> None:
+    async with running_web(tmp_path) as web:
+        session = await web.open()
+        seen = events((await web.post(call("test_tool_with_logging"), session)).text)
+    async with running_web(tmp_path) as web:
+        with anyio.fail_after(5):
+            given = {**session, **SSE, "last-event-id": seen[0].id}
+            rest = await web.client.get("/mcp", headers=given)
+        assert rest.status_code == 200
+        assert events(rest.text) == []
+        async with web.client.stream("GET", "/mcp", headers={**session, **SSE}) as stream:
+            assert stream.status_code == 200, "the standing stream is another one"
