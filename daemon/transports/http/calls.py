@@ -4,7 +4,7 @@ What both eras share. How a message becomes a call, and what a dropped connectio
 `modern` and `legacy`.
 """
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -77,7 +77,7 @@ class Calls:
             self.hub.finish()
 
     @contextmanager
-    def ending(self, call: Call, exchange: Exchange) -> Iterator[None]:
+    def ending(self, call: Call, exchange: Exchange) -> Generator[None]:
         """While a modern call runs: it is answered with an error if the daemon leaves."""
         self._modern[id(call)] = call, exchange
         try:

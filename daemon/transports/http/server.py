@@ -149,7 +149,7 @@ class HttpServer:
         verbs = ("GET", "POST", "DELETE")
         everything = self._endpoint("")
         whole = Route("/mcp", everything, verbs, has_head=False)
-        found = dict.fromkeys(("/mcp", "/mcp/", "/"), whole)
+        found: dict[str, Route] = {"/mcp": whole, "/mcp/": whole, "/": whole}
         for name in chosen(self._hub.settings.dialects):
             path = f"/mcp/{name}"
             found[path] = Route(path, self._endpoint(name), verbs, has_head=False)
