@@ -55,8 +55,9 @@ _ALWAYS: Final = (401, 403, 405, 431, 500)
 _CALL: Final = (400, 404, 408, 409, 410, 413, 415, 429, 503, 507)
 
 
-def document(surface: Surface, bare: Mapping[str, str]) -> bytes:
+def document(surface: Surface, bare: Mapping[str, str], *, has_mcp: bool) -> bytes:
     """The document for a surface; `bare` are the tools that answer without `result`."""
+    about = "Memory for AI agents." + (" MCP is served at /mcp." if has_mcp else "")
     paths: dict[str, Any] = {
         "/health": {"get": _get("health", "Whether the daemon is well", _STATUS)},
         "/health/live": {"get": _get("live", "Whether the process is alive", _STATUS)},
@@ -80,7 +81,7 @@ def document(surface: Surface, bare: Mapping[str, str]) -> bytes:
             "info": {
                 "title": "recalld",
                 "version": VERSION,
-                "description": "Memory for AI agents. MCP is served at /mcp.",
+                "description": about,
             },
             "paths": paths,
             "components": {

@@ -135,7 +135,8 @@ class Rest:
     async def _describe(
         self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: Access
     ) -> None:
-        await reply(send, 200, document(self._surface, self._bare))
+        body = document(self._surface, self._bare, has_mcp=self._hub.settings.mcp)
+        await reply(send, 200, body)
 
     async def _list(
         self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: Access

@@ -151,6 +151,7 @@ async def test_mcp_can_be_left_out(tmp_path: Path) -> None:
         message, headers = modern("server/discover")
         assert (await web.post(message, headers)).status_code == 404
         assert (await web.client.get("/health")).json() == {"status": "ok"}
+        assert "/mcp" not in (await web.client.get("/openapi.json")).text
 
 
 async def test_both_eras_and_several_versions_are_served_at_once(web: Web) -> None:
