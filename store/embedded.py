@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from store import documents, memories
 from store.access import PAGE_LIMIT, Ranking, check_page
 from store.banks import OPEN_LIMIT, Banks
+from store.border import guarded
 from store.care import Care
 from store.catalogue import Catalogue, wall_clock
 from store.database import Connection
@@ -45,7 +46,14 @@ from store.model import (
 from store.notes import Notes
 from store.ranking import HybridRanking
 from store.sessions import Sessions
-from store.validate import check_labels, check_range, check_text, encode_json, plain_query
+from store.validate import (
+    check_labels,
+    check_range,
+    check_text,
+    check_weight,
+    encode_json,
+    plain_query,
+)
 
 UNDO_SECONDS: Final = 24 * 3600
 PUT_MANY_LIMIT: Final = 10_000
@@ -53,6 +61,7 @@ PREPARED_AT_ONCE: Final = 64  # about 2 ms on the event loop, then others have t
 LARGE_TEXT: Final = 16_384  # characters from which cutting into words leaves the event loop
 
 
+@guarded
 class EmbeddedEngine(Notes, Care):
     """See `store.engine.Engine`, which this implements."""
 
@@ -99,7 +108,9 @@ class EmbeddedEngine(Notes, Care):
 
     async def put(self, bank: str, memory: NewMemory) -> Put:
         prepared = await self._prepare(memory)
-        return await self._put(bank, lambda changes: memories.put(changes, prepared))
+        return await self._put(
+            bank, lambda changes: memories.put(changes, prepared), at_least=len(memory.text)
+        )
 
     async def put_many(
         self, bank: str, new: Sequence[NewMemory], *, progress: Progress | None = None
@@ -122,10 +133,12 @@ class EmbeddedEngine(Notes, Care):
                     progress(len(kept), len(prepared))
             return kept
 
-        return await self._put(bank, work)
+        return await self._put(bank, work, at_least=sum(len(memory.text) for memory in new))
 
     async def search(self, query: Query) -> Found:
         check_range("limit", query.limit, 1, PAGE_LIMIT)
+        check_weight("keyword_weight", query.keyword_weight)
+        check_weight("vector_weight", query.vector_weight)
         query = replace(
             query,
             text=plain_query(query.text),
@@ -212,7 +225,7 @@ class EmbeddedEngine(Notes, Care):
             item = find(changes.connection, id)
             return memories.change_item(changes, item, now, **fields)
 
-        return await self._write(bank, work)
+        return await self._write(bank, work, grows=True)
 
     async def forget(self, bank: str, ids: Sequence[str]) -> Forgotten:
         return await self._forget(bank, lambda connection: memories.rowids_of(connection, ids))
@@ -251,7 +264,11 @@ class EmbeddedEngine(Notes, Care):
             if len(document.body) > LARGE_TEXT
             else prepare()
         )
-        return await self._put(bank, lambda changes: documents.upsert(changes, prepared, progress))
+        return await self._put(
+            bank,
+            lambda changes: documents.upsert(changes, prepared, progress),
+            at_least=len(document.body),
+        )
 
     async def document(self, bank: str, id: str) -> Document:
         return await self._read(bank, lambda connection: documents.get(connection, id))
@@ -290,7 +307,8 @@ class EmbeddedEngine(Notes, Care):
 
     async def _prepare(self, memory: NewMemory) -> Prepared:
         now = self._now()
-        if len(memory.text) > LARGE_TEXT:
+        text: Any = memory.text  # not looked at yet, so it may be anything
+        if isinstance(text, str) and len(text) > LARGE_TEXT:
             return await anyio.to_thread.run_sync(memories.prepare, memory, now)
         return memories.prepare(memory, now)
 
@@ -325,6 +343,7 @@ async def open_engine(
     own = catalogue is None
     catalogue = catalogue or await Catalogue.open(directory, now=now)
     failure: Exception | None = None
+    ranked: Ranking | None = None
     try:
         async with anyio.create_task_group() as background:
             banks = Banks(catalogue, open_limit=open_limit)
@@ -341,6 +360,8 @@ async def open_engine(
                 await engine.close()
                 background.cancel_scope.cancel()
     finally:
+        if ranked is not None:
+            await ranked.close()
         if own:
             await catalogue.close()
     if failure is not None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
+from store.errors import EmbedderFailed
 from store.lexical import query_terms
 
 if TYPE_CHECKING:
@@ -55,6 +56,16 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """One row of unit length for each text, in order. Raises `EmbedderFailed`."""
         ...
+
+
+def embedded(embedder: Embedder, texts: Sequence[str]) -> "NDArray[np.float32]":
+    """The vectors of these texts. Whatever a model's library raises is `EmbedderFailed` here."""
+    try:
+        return embedder.embed(texts)
+    except EmbedderFailed:
+        raise
+    except Exception as error:
+        raise EmbedderFailed(f"the embedding model raised {type(error).__name__}") from error
 
 
 class EndpointSettings(Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ change number says so. Each vector stored takes a change number of its own, whic
 hear of it (`VectorCache.refresh`).
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -19,15 +20,17 @@ from msgspec import Struct
 
 from store.banks import OpenBank
 from store.database import Connection
-from store.embedding import Embedder, Identity
+from store.embedding import Embedder, Identity, embedded
 from store.errors import EmbedderFailed, StoreError
 from store.graph import GraphBuilder
 from store.items import SELECT, RowDamaged, item_of, searchable
-from store.matrix import Vectors, pack
+from store.matrix import Vectors, pack, stored_size
 from store.memories import changing
 from store.model import Stage
 from store.vectors import EXTEND_AT, SnapshotBroken, VectorCache
 from store.worker import Worker
+
+log: Final = logging.getLogger("recalld.store")
 
 BATCH: Final = 128  # texts embedded between two commits: a quarter of a second
 PAGE: Final = 4_096  # vectors read at a time for a new graph
@@ -101,9 +104,11 @@ class BankIndex:
             await self._keep_graph()
         except EmbedderFailed:
             self.degraded.add("embedder-failed")
-        except StoreError:
-            # The bank is closing, full or damaged: its own verbs tell their callers.
+        except Exception as error:  # noqa: BLE001  (one bank's trouble must not end the engine)
+            # Closing, full or damaged: its own verbs tell their callers. Anything else is a bug.
             self.degraded.add("indexing-stopped")
+            if not isinstance(error, StoreError):
+                log.warning("indexing bank %s failed: %s", self.bank.bank.id, type(error).__name__)
         else:
             self.degraded -= {"embedder-failed", "indexing-stopped"}
         finally:
@@ -127,7 +132,7 @@ class BankIndex:
         return done
 
     def _embed(self, batch: Sequence[Pending]) -> list[bytes]:
-        return pack(self._embedder.embed([pending.text for pending in batch]))
+        return pack(embedded(self._embedder, [pending.text for pending in batch]))
 
     # --- the graph ------------------------------------------------------------------------
 
@@ -192,11 +197,12 @@ class BankIndex:
     async def _build(self) -> None:
         """A graph over every vector there is, while searches scan."""
         model = self.model
+        size = stored_size(self.cache.identity.dims)
         builder = await self._worker.call(self.cache.new_graph)
         change, items = await self.bank.database.read(_counters)
         page: Callable[[Connection], Vectors]
         while model is not None:
-            page = partial(_page, after=builder.covered, model=model)
+            page = partial(_page, after=builder.covered, model=model, size=size)
             rows = await self.bank.database.read(page)
             if not rows:
                 break
@@ -316,9 +322,9 @@ def _store(
             )
 
 
-def _page(connection: Connection, after: int, model: int) -> Vectors:
+def _page(connection: Connection, after: int, model: int, size: int) -> Vectors:
     return connection.execute(
         "SELECT item, change, bytes FROM vectors WHERE change > ? AND model = ?"
-        " ORDER BY change LIMIT ?",
-        (after, model, PAGE),
+        " AND length(bytes) = ? ORDER BY change LIMIT ?",
+        (after, model, size, PAGE),
     ).fetchall()

@@ -17,12 +17,18 @@ def pack(vectors: "NDArray[np.float32]") -> list[bytes]:
     return [row.tobytes() for row in vectors.astype("<f2")]
 
 
+def stored_size(dims: int) -> int:
+    """How many bytes a stored vector has; one of another length is damaged."""
+    return 2 * dims
+
+
 def unpack(contents: Iterable[bytes], dims: int) -> "NDArray[np.float32]":
-    """Stored vectors as rows of float32."""
+    """Stored vectors as rows of float32; what is no number in a damaged one becomes 0."""
     import numpy as np
 
     joined = b"".join(contents)
-    return np.frombuffer(joined, dtype="<f2").reshape(-1, dims).astype(np.float32)
+    rows = np.frombuffer(joined, dtype="<f2").reshape(-1, dims).astype(np.float32)
+    return np.nan_to_num(rows, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def quantise(

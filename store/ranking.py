@@ -23,8 +23,8 @@ from anyio.abc import TaskGroup
 
 from store.banks import OpenBank
 from store.catalogue import wall_clock
-from store.embedding import Embedder, choose_embedder
-from store.errors import EmbedderFailed
+from store.embedding import Embedder, choose_embedder, embedded
+from store.errors import EmbedderFailed, StorageError
 from store.fusion import MEANINGFUL, SPELLING_ONLY, Weights
 from store.indexing import BankIndex
 from store.model import Found, Mode, Query, Stage
@@ -63,7 +63,6 @@ class HybridRanking:
         self._is_quick = False  # whether the last vector was made quickly
         self._tended: dict[str, _Tended] = {}
         self._failed: str | None = None
-        background.start_soon(self._hold_threads)
 
     @property
     def embedder(self) -> str | None:
@@ -118,7 +117,8 @@ class HybridRanking:
         if tended is not None:
             await tended.stop()
             tended.index.cache.reset()
-            del self._tended[bank.bank.id]
+            if self._tended.get(bank.bank.id) is tended:  # others may reset at the same time
+                del self._tended[bank.bank.id]
 
     async def leave(self, bank: OpenBank) -> None:
         tended = self._tended.pop(bank.bank.id, None)
@@ -133,16 +133,12 @@ class HybridRanking:
         await tended.stop()
         await tended.index.tend(watch)
 
-    async def _hold_threads(self) -> None:
-        """Let go of the threads when the engine's background ends."""
-        try:
-            await anyio.sleep_forever()
-        finally:
-            # A thread cut off inside the model takes the whole process down with it.
-            with anyio.CancelScope(shield=True):
-                for worker in (self._asking, self._making):
-                    worker.stop()
-                    await anyio.to_thread.run_sync(worker.join, JOIN_SECONDS)
+    async def close(self) -> None:
+        """Let go of the threads; a thread cut off inside the model would end the process."""
+        with anyio.CancelScope(shield=True):
+            for worker in (self._asking, self._making):
+                worker.stop()
+                await anyio.to_thread.run_sync(worker.join, JOIN_SECONDS)
 
     def _ask(self, text: str) -> Future[Any]:
         """The vector of a question; the last few are kept, for one question is asked in turns."""
@@ -159,7 +155,7 @@ class HybridRanking:
     def _make(self, text: str, asked: Future[Any]) -> None:
         began = time.monotonic()
         try:
-            vector = self._embedder.embed([text])[0]
+            vector = embedded(self._embedder, [text])[0]
         except BaseException as error:  # noqa: BLE001  (raised again where it is waited for)
             asked.set_exception(error)
         else:
@@ -175,8 +171,7 @@ class HybridRanking:
             if not self._is_quick:
                 await asyncio.wrap_future(asked)
             self._failed = None
-            model = await index.adopt_model()
-            if model is None:
+            if await index.adopt_model() is None:
                 degraded.add("model-missing")
                 return None
             await index.look()
@@ -188,9 +183,14 @@ class HybridRanking:
         except EmbedderFailed:
             self._note_failed(degraded)
             return None
+        except StorageError:
+            # Full or read-only: what is there is still found; whatever else it is, reading tells.
+            degraded.add("vectors-pending")
+        if index.model is None:
+            return None
         if index.cache.coverage().is_waiting:
             degraded.add("vectors-scanned")
-        return Meaning(partial(_waited, asked), model, index.cache)
+        return Meaning(partial(_waited, asked), index.model, index.cache)
 
     def _note_failed(self, degraded: set[str]) -> None:
         self._failed = "embedder-failed"

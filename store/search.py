@@ -137,11 +137,14 @@ class _Search:
 
     def run(self) -> Found:
         candidates = self._gather()
-        if self.is_filtered and not self.is_narrow:
-            candidates = {id: c for id, c in candidates.items() if c.may_answer}
-            if len(candidates) < max(MOST * len(self.known), self.question.query.limit):
+        if not self.is_narrow:
+            answering = {id: c for id, c in candidates.items() if c.may_answer}
+            enough = max(MOST * len(self.known), self.question.query.limit)
+            if len(answering) < min(enough, len(self.known)):
                 self._narrow()
                 candidates = self._gather()
+            elif self.is_filtered:
+                candidates = answering
         if self.question.mode == "hybrid":
             self._add_neighbours(candidates)
         ranked = rank(
@@ -259,8 +262,8 @@ class _Search:
         return self._scanned(meaning) if meaning is not None and self.is_filtered else kept
 
     def _scanned(self, meaning: Meaning) -> Sequence[int]:
-        condition = self.condition if self.is_filtered else ""
-        values = self.values if self.is_filtered else ()
+        condition = self.condition if self.is_filtered or self.is_narrow else ""
+        values = self.values if condition else ()
         found, is_all = scan(
             self.connection, self.vector, meaning.model, self.shortlist, condition, values
         )

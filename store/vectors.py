@@ -15,6 +15,8 @@ Every search first reads what the bank's change number says is new (`refresh`), 
 read transaction. Nothing tells the cache about deletions: who asks must look the ids up in the
 same transaction anyway, and reports the ones that are gone (`discard`). A search in an older
 transaction may not discard what a newer one has read, so rows carry their change number.
+What is gone, or has a newer vector in the tail, is taken out of the graph: what nobody may find
+must not stand in the way of what comes after it.
 
 While a bank is large and has no graph yet, `nearest` says so (None) and the caller scans the table
 (`scan`), exactly. Building, extending, loading and saving are the indexer's (`indexing.py`).
@@ -25,7 +27,7 @@ One lock guards all of it; it is held for about a millisecond at most.
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,7 +35,7 @@ from msgspec import Struct
 
 from store.embedding import Identity
 from store.graph import DTYPE, METRIC, GraphBuilder, make_room
-from store.matrix import Matrix, quantise, unpack
+from store.matrix import Matrix, quantise, stored_size, unpack
 from store.snapshot import (
     Header,
     SnapshotBroken,
@@ -54,7 +56,7 @@ EXTEND_AT: Final = 2_048  # tail rows that are worth moving into the graph
 SCAN_LIMIT: Final = 200_000  # rows a search without a graph looks at: the newest …
 SCAN_SECONDS: Final = 1.0  # … and for how long
 _ADD_AT_ONCE: Final = 16  # under the lock: about 10 ms
-_DEAD_SHARE: Final = 0.3
+_HOLES_SHARE: Final = 0.3
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
@@ -78,7 +80,7 @@ class VectorCache:
         self._strays = Matrix(identity.dims)
         self._covered = 0
         self._seen = 0
-        self._dead: set[int] = set()  # keys in the graph that the bank no longer has
+        self._holes = 0  # places in the graph whose items are gone
         self._is_waiting = False
         self._generation = 0
 
@@ -94,10 +96,12 @@ class VectorCache:
             self._is_waiting = False
             rows = connection.execute(
                 "SELECT item, change, bytes FROM vectors"
-                " WHERE change > ? AND model = ? ORDER BY change",
-                (max(self._seen, self._covered), model),
+                " WHERE change > ? AND model = ? AND length(bytes) = ? ORDER BY change",
+                (max(self._seen, self._covered), model, stored_size(self.identity.dims)),
             ).fetchall()
             self._matrix.append(rows)
+            for item, _, _ in rows:
+                self._take_out(item)
             self._seen = visible
 
     def nearest(self, query: "NDArray[np.float32]", count: int) -> dict[int, float] | None:
@@ -110,16 +114,11 @@ class VectorCache:
                 return None
             found: dict[int, float] = {}
             if self._graph is not None and len(self._graph):
-                wanted = min(count + min(len(self._dead), count), len(self._graph))
+                wanted = min(count, len(self._graph))
                 matches = self._graph.search(quantise(query[None])[0][0], wanted, threads=1)
                 pairs = zip(matches.keys.tolist(), matches.distances.tolist(), strict=True)
-                graphed = {key: 1.0 - distance for key, distance in pairs}
-                graphed |= self._strays.nearest(query, count)
-                found = {
-                    key: cosine
-                    for key, cosine in graphed.items()
-                    if key not in self._dead and key not in self._matrix
-                }
+                found = {key: 1.0 - distance for key, distance in pairs}
+                found |= self._strays.nearest(query, count)
             found |= self._matrix.nearest(query, count)
             return found
 
@@ -138,8 +137,8 @@ class VectorCache:
             for id in ids:
                 if id in self._matrix:
                     self._matrix.discard(id, visible)
-                elif self._graph is not None and self._covered <= visible:
-                    self._dead.add(id)
+                elif self._covered <= visible:
+                    self._take_out(id)
 
     def coverage(self) -> Coverage:
         with self._lock:
@@ -158,7 +157,7 @@ class VectorCache:
             self._graph = None
             self._strays = Matrix(self.identity.dims)
             self._covered = self._seen = 0
-            self._dead = set()
+            self._holes = 0
             self._is_waiting = False
             self._generation += 1
 
@@ -166,11 +165,11 @@ class VectorCache:
 
     @property
     def needs_graph(self) -> bool:
-        """Whether a new graph should be built: none for many vectors, or too much dead in it."""
+        """Whether a new graph should be built: none for many vectors, or too many holes in it."""
         with self._lock:
             if self._graph is None:
                 return self._is_waiting or len(self._matrix) > self.exact_limit
-            return len(self._dead) > _DEAD_SHARE * len(self._graph)
+            return self._holes > _HOLES_SHARE * (len(self._graph) + self._holes)
 
     @property
     def generation(self) -> int:
@@ -191,9 +190,11 @@ class VectorCache:
             self._seen = (
                 max(self._seen, builder.covered) if not self._is_waiting else (builder.covered)
             )
-            self._dead = set()
+            self._holes = 0
             self._is_waiting = False
             self._matrix.drop_until(builder.covered)
+            for item in self._matrix:
+                self._take_out(item)
             return True
 
     def extend(self, *, at_least: int = EXTEND_AT) -> int:
@@ -206,16 +207,18 @@ class VectorCache:
                 keys, changes, vectors = self._matrix.oldest(_ADD_AT_ONCE)
                 if not len(keys):
                     return moved
-                for key in keys.tolist():
-                    self._dead.discard(key)
-                    self._strays.clear(key)
-                    if key in self._graph:
-                        self._graph.remove(key)
                 make_room(self._graph, len(keys))
                 self._graph.add(keys, vectors, threads=1)
+                self._holes = max(0, self._holes - len(keys))  # usearch fills them first
                 self._covered = int(changes[-1])
                 self._matrix.drop_until(self._covered)
                 moved += len(keys)
+
+    def _take_out(self, key: int) -> None:
+        if self._graph is not None and key in self._graph:
+            self._graph.remove(key)
+            self._strays.clear(key)
+            self._holes += 1
 
     def save(self, path: Path, bank: str, files: AbstractContextManager[Any]) -> Header | None:
         """Write the graph to disk, holding `files`; None when there is none (any more)."""
@@ -255,7 +258,8 @@ class VectorCache:
         try:
             builder = read_snapshot(path, use)
         except SnapshotBroken:
-            set_aside(path)
+            with suppress(OSError):  # then it stays until a new one takes its place
+                set_aside(path)
             raise
         return builder is not None and self.adopt(builder)
 
@@ -277,8 +281,9 @@ def scan(
     join = "JOIN items ON items.id = vectors.item" if condition else ""
     rows = connection.execute(
         f"SELECT vectors.item, vectors.bytes FROM vectors {join} WHERE vectors.model = ?"
-        f" {'AND ' + condition if condition else ''} ORDER BY vectors.item DESC LIMIT ?",
-        (model, *values, SCAN_LIMIT + 1),
+        f" AND length(vectors.bytes) = ? {'AND ' + condition if condition else ''}"
+        " ORDER BY vectors.item DESC LIMIT ?",
+        (model, stored_size(len(query)), *values, SCAN_LIMIT + 1),
     )
     best: dict[int, float] = {}
     seen = 0
@@ -312,7 +317,10 @@ def stored_cosines(
 def cosines_of(
     stored: Sequence[tuple[int, bytes]], query: "NDArray[np.float32]"
 ) -> dict[int, float]:
-    """The exact cosines of items whose stored vectors are given."""
+    """The exact cosines of items whose stored vectors are given and have the right length."""
+    if stored:
+        size = stored_size(len(query))
+        stored = [(item, content) for item, content in stored if len(content) == size]
     if not stored:
         return {}
     cosines = unpack((content for _, content in stored), len(query)) @ query

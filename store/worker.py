@@ -24,11 +24,14 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._is_stopped = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def post(self, function: Callable[[], Any], tell: Tell) -> None:
         """Run `function` on the thread, then `tell` its result, or its error, on the event loop."""
+        if self._is_stopped:
+            raise RuntimeError("the thread was stopped: nothing would ever be answered")
         self._tasks.put((asyncio.get_running_loop(), function, tell))
 
     def call(self, function: Callable[[], T]) -> "asyncio.Future[T]":
@@ -45,6 +48,7 @@ class Worker:
 
     def stop(self) -> None:
         """End the thread after what was given to it before."""
+        self._is_stopped = True
         self._tasks.put(None)
 
     def join(self, seconds: float) -> None:

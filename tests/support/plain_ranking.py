@@ -51,6 +51,9 @@ class PlainRanking:
     async def settle(self, bank: OpenBank, watch: object = None) -> None:
         await self.written(bank)
 
+    async def close(self) -> None:
+        pass
+
     async def leave(self, bank: OpenBank) -> None:
         self.left.append(bank.name)
 
@@ -78,4 +81,6 @@ def embed_pending(connection: Connection) -> None:
 
 
 def vector(tokens: str) -> bytes:
-    return bytes(islice(cycle(blake2b(tokens.encode(), digest_size=16).digest()), DIMS * 2))
+    """Half floats out of a hash; without the upper exponent bits each of them is a number."""
+    hashed = islice(cycle(blake2b(tokens.encode(), digest_size=16).digest()), DIMS * 2)
+    return bytes(byte & 0x3F for byte in hashed)
