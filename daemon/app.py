@@ -305,6 +305,7 @@ async def _housekeeping(hub: Hub) -> None:
     while True:
         await anyio.sleep(HOUSEKEEPING_SECONDS)
         await hub.sessions.flush()
+        hub.prune()
 
 
 async def _drain(hub: Hub, server: asyncio.Server, web: "HttpServer | None") -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import anyio
@@ -67,6 +67,8 @@ class Hub:
         self.methods = frozenset(METHODS)
         self.clock = clock
         self.peers: set[Peer] = set()
+        #: Who says which windows of the limiter somebody holds.
+        self.holders: list[Callable[[], Iterable[str]]] = [self._peer_keys]
         self.in_flight = 0
         #: Where HTTP is open, if it is.
         self.http: str | None = None
@@ -96,8 +98,15 @@ class Hub:
     def leave(self, peer: Peer) -> None:
         self.peers.discard(peer)
         self.idle_since = self._clock()
-        self.limiter.prune({p.session_id or p.name for p in self.peers})
+        self.prune()
         self._changed()
+
+    def prune(self) -> None:
+        """Forget the limiter's windows that are empty and that nobody holds."""
+        self.limiter.prune({key for holder in self.holders for key in holder()})
+
+    def _peer_keys(self) -> list[str]:
+        return [peer.session_id or peer.name for peer in self.peers]
 
     def begin(self) -> None:
         """A call started that somebody waits for."""

@@ -22,6 +22,7 @@ from protocol.revisions import Revision
 
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 100_000
+LONE_SURROGATE: Final = "a lone surrogate escape is not text"
 
 _ABSENT: Final = Raw(b"")
 _STRINGS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
@@ -147,7 +148,19 @@ def unfit(body: bytes) -> str:
     if b"\\u0000" in body and _NUL_ESCAPE.search(body):
         return "U+0000 is not accepted in text"
     trouble = _unfit(body)
-    return trouble.error.message if isinstance(trouble, Invalid) else ""
+    if not isinstance(trouble, Invalid) or trouble.error.data is UNSET:
+        return ""
+    return str(trouble.error.data["details"]).replace("a message", "the body")
+
+
+def not_json(body: bytes, error: Exception) -> str:
+    """Why such a body could not be decoded: half a character is no text, or what the decoder says.
+
+    Text of surrogates looks like a broken end to the decoder.
+    """
+    if b"\\u" in body and _is_json_with_surrogates(body):
+        return LONE_SURROGATE
+    return f"the body is not JSON: {error}"
 
 
 def identity(raw_id: bytes) -> bytes:
@@ -243,7 +256,7 @@ def _diagnose(frame: bytes) -> Notification | Invalid:
         return _not_json(frame) or _invalid(b"", "a message is a JSON object")
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         if b"\\u" in frame and _is_json_with_surrogates(frame):
-            return _refuse_text(frame, "a lone surrogate escape is not text")
+            return _refuse_text(frame, LONE_SURROGATE)
         return _unparsed(str(error))
     raw_id = bytes(members.get("id", b""))
     if raw_id and not identity(raw_id):

@@ -207,6 +207,10 @@ async def get_stats(house: House, _arguments: AnyArguments, context: Context) ->
     )
 
 
+def _is_confirmed(arguments: ClearArguments) -> bool:
+    return arguments.confirm
+
+
 async def clear_context(house: House, arguments: ClearArguments, context: Context) -> Cleared:
     if not arguments.confirm:
         return Cleared(
@@ -405,6 +409,7 @@ def tools(house: House) -> list[ToolSpec]:
             output=Cleared,
             run=partial(clear_context, house),
             destructive=True,
+            would_destroy=_is_confirmed,
             idempotent=True,
             refuse=_refuse,
         ),
