@@ -21,7 +21,7 @@ import anyio
 import structlog
 from anyio.abc import TaskGroup
 
-from daemon import logs
+from daemon import directories, logs
 from daemon.completions import MemoryCompletions
 from daemon.config import Embedding, Settings
 from daemon.descriptors import Descriptors
@@ -177,17 +177,19 @@ def _prepare(settings: Settings) -> None:
     except InvalidInput as error:
         raise Exit(CONFIG, f"--bank: {error.rule}") from None
     for directory in (settings.directories.data, settings.directories.state):
-        unix.private_directory(directory)
+        directories.keep_private(directory)
 
 
 async def serve(
     settings: Settings, *, is_spawned: bool, ready: int | None, http: bool = True
 ) -> int:
     """`recalld serve`: listen on the unix socket, and over HTTP, until told to stop."""
+    passed = unix.passed_socket(os.environ)
+    if passed is None:
+        unix.check_length(settings.socket)
     _prepare(settings)
     with owned(settings.lock, "recalld serve"):
-        passed = unix.passed_socket(os.environ)
-        listener = passed or unix.bind(settings.socket)
+        listener = passed or unix.bind(settings.socket, is_ours=settings.is_socket_ours)
         inode = 0 if passed else settings.socket.lstat().st_ino
         try:
             bound = _bind_http(settings) if http and not is_spawned else None

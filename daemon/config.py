@@ -355,6 +355,8 @@ class Settings:
         self.api_key: str = values["server.api_key"]
         self.fixtures: bool = values["server.fixtures"]
         self.socket = socket_path(directories, values["server.socket"])
+        #: Whether it is where we would put it, in a directory of our own.
+        self.is_socket_ours = self.socket.parent == socket_path(directories, "").parent
 
     @property
     def lock(self) -> Path:
