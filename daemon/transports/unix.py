@@ -1,8 +1,9 @@
 """The unix socket: stdio framing, one legacy state a connection, the owner's processes only.
 
 The socket is 0600, in a directory that is ours and 0700 or that somebody chose and nobody else can
-write to (`daemon.directories`), and the kernel tells us who connects. A file left behind by a daemon that died is replaced, but only under the data directory's lock and
-only when nobody answers on it.
+write to (`daemon.directories`), and the kernel tells us who connects. A file left behind by a
+daemon that died is replaced, but only under the data directory's lock and only when nobody answers
+on it.
 """
 
 import asyncio
