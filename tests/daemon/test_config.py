@@ -24,6 +24,17 @@ def test_the_seeds_own_variable_is_honoured_and_ours_wins(tmp_path: Path) -> Non
     assert load({}, {**home, "RECALLD_RATE_LIMIT": "0"}).requests_per_minute == 0
 
 
+def test_fixtures_have_no_rate_limit_unless_one_is_set(tmp_path: Path) -> None:
+    home = {"RECALLD_HOME": str(tmp_path)}
+    fixtures = {"server.fixtures": True}
+    assert load({}, home).requests_per_minute == 100
+    assert load(fixtures, home).requests_per_minute == 0
+    assert load({}, {**home, "RECALLD_FIXTURES": "1"}).requests_per_minute == 0
+    assert load(fixtures, {**home, "CLAUDE_RECALL_RATE_LIMIT": "5"}).requests_per_minute == 5
+    (tmp_path / "config.toml").write_text("[limits]\nrequests_per_minute = 100\n")
+    assert load(fixtures, home).requests_per_minute == 100
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "words"),
     [
