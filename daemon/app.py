@@ -54,6 +54,7 @@ DRAIN_SECONDS: Final = 1.2
 CLOSE_SECONDS: Final = 0.3
 HOUSEKEEPING_SECONDS: Final = 30.0
 PARENT_SECONDS: Final = 2.0
+LOOK_SECONDS: Final = 2.0
 
 log: Final = structlog.get_logger()
 
@@ -204,6 +205,7 @@ async def serve(
                 tasks.start_soon(_housekeeping, hub)
                 if is_spawned:
                     tasks.start_soon(_stop_when_idle, hub)
+                    tasks.start_soon(_stop_when_unreachable, hub, (settings.socket, settings.lock))
                 await hub.stopping.wait()
                 await _drain(hub, server, web)
                 tasks.cancel_scope.cancel()
@@ -301,6 +303,26 @@ async def _stop_when_idle(hub: Hub) -> None:
             hub.stop()
             return
         await anyio.sleep(max(0.05, linger - idle if not hub.peers else min(linger, 5.0)))
+
+
+async def _stop_when_unreachable(hub: Hub, files: tuple[Path, ...]) -> None:
+    """A daemon whose socket or data directory is gone serves nobody, and keeps who comes next out.
+
+    What was acknowledged is on the disk already, or was deleted with it; bridges that are attached
+    find or start the next daemon.
+    """
+    ours = [_inode(path) for path in files]
+    while [_inode(path) for path in files] == ours:  # noqa: ASYNC110  (one has to look)
+        await anyio.sleep(LOOK_SECONDS)
+    log.warning("daemon.unreachable", gone=[p.name for p in files if _inode(p) is None])
+    hub.stop()
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.lstat().st_ino
+    except OSError:
+        return None
 
 
 async def _housekeeping(hub: Hub) -> None:

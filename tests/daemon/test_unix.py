@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from tests.support.processes import (
     environment,
     link,
     recalld,
+    spawned_daemon,
     status,
 )
 from tests.support.wire import call, initialize, modern, request
@@ -257,3 +259,44 @@ def test_a_spawned_daemon_leaves_when_nobody_needs_it(tmp_path: Path) -> None:
     idle = {"RECALLD_IDLE_SECONDS": "0.3"}
     with child(tmp_path, "serve", "--no-http", "--spawned", variables=idle) as started:
         assert started.wait(10) == 0
+
+
+def test_a_spawned_daemon_leaves_when_its_directory_is_gone(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with child(home, "stdio", variables={"RECALLD_IDLE_SECONDS": "600"}) as bridge:
+        bridge.send(initialize())
+        assert bridge.line()["id"] == 0
+        pid = status(home)["pid"]
+    assert Path(f"/proc/{pid}").exists()
+    shutil.rmtree(home)
+    _until_gone(pid)
+    assert not home.exists()  # it did not crash: that would have been written down there
+
+
+def test_a_spawned_daemon_without_its_socket_makes_room_and_loses_nothing(tmp_path: Path) -> None:
+    arguments = {"bank_id": "b", "content": "the anchor is rusty", "context": "boats"}
+    question = {"bank_id": "b", "query": "anchor"}
+    with spawned_daemon(tmp_path), child(tmp_path, "stdio") as bridge:
+        bridge.send(initialize() + call(1, "hindsight_put", **arguments))
+        assert not bridge.lines(2)[1]["result"].get("isError")
+        first = status(tmp_path)["pid"]
+        (tmp_path / "run/recalld.sock").unlink()
+        _until_gone(first)
+        bridge.send(call(2, "hindsight_search", **question))
+        assert "rusty" in json.dumps(bridge.line())
+        assert status(tmp_path)["pid"] != first
+
+
+def _until_gone(pid: int) -> None:
+    deadline = time.monotonic() + 20
+    while _is_running(pid):
+        assert time.monotonic() < deadline, "the daemon is still there"
+        time.sleep(0.05)
+
+
+def _is_running(pid: int) -> bool:
+    """A zombie does not run: whoever started it may not have looked yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
