@@ -131,6 +131,8 @@ class Hub:
 
     async def health(self, surface: Surface) -> Health:
         """Seed 003's health/check, with true numbers."""
+        if self.sessions.trouble:
+            await self.sessions.flush()  # it may be over, and nobody has tried since
         total = await self.sessions.total()
         engine = self._engine()
         trouble = self.sessions.trouble

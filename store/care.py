@@ -53,6 +53,10 @@ class Care(Access):
         degraded = set(self._ranking.degraded())
         for opened in self._banks.open_banks():
             degraded |= opened.degraded
+            if opened.database.is_full:
+                degraded.add("storage-full")
+        if self._catalogue.database.is_full:
+            degraded.add("storage-full")
         return Health(
             is_ready=True,
             degraded=tuple(sorted(degraded)),
