@@ -37,7 +37,7 @@ class Hand(Struct, frozen=True, kw_only=True):
 
     bank: str
     session: str
-    source: str | None
+    source: str
     user: str | None
     role: str | None
     actor: str | None
@@ -64,7 +64,8 @@ async def hand_for(house: House, arguments: RecordArguments, context: Context) -
     return Hand(
         bank=await memory.to_write(house, context, arguments.memory_id),
         session=arguments.session_id or await context.session(),
-        source=arguments.source or None,
+        # Never empty (dialects/README rule 4): what is shown as a source can be asked for as one.
+        source=arguments.source or memory.DIALECT,
         user=arguments.user_id or None,
         role=arguments.agent_role or None,
         actor=actor,
