@@ -10,6 +10,7 @@ from daemon import steps
 from daemon.dialects.awareness import detect, extraction, memory, telling
 from daemon.dialects.awareness.arguments import RecordArguments, labels, mapping
 from daemon.dialects.awareness.drafts import Draft
+from daemon.dialects.awareness.keywords import MOST as MOST_TERMS
 from daemon.dialects.awareness.keywords import keywords_of
 from daemon.dialects.awareness.refusal import FIELDS, Refused
 from daemon.dialects.awareness.vocabulary import EVENT_STATUSES, status_named
@@ -164,7 +165,7 @@ async def ask_for_insights(
         Query(
             bank=hand.bank,
             text=said,
-            keywords=keywords_of(said),
+            keywords=keywords_of(said, MOST_TERMS),
             mode="keyword",
             limit=KNOWN_CARDS,
             kinds=("card",),
