@@ -136,7 +136,8 @@ def _embedder(chosen: Embedding) -> Embedder:
             EmbeddingSettings(endpoint=endpoint, model_path=file, hashed=chosen.hashed)
         )
     except EmbedderFailed as failure:
-        raise Exit(CONFIG, f"embedding: {failure}") from None
+        where = f"embedding.file {chosen.file}" if chosen.file else "embedding"
+        raise Exit(CONFIG, f"{where}: {failure}") from None
 
 
 def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:

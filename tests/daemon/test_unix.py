@@ -210,6 +210,45 @@ def test_status_tells_which_daemon_and_stop_ends_it(tmp_path: Path) -> None:
         assert recalld(tmp_path, "stop").returncode == 2
 
 
+def test_status_does_not_count_whoever_asks_for_it(tmp_path: Path) -> None:
+    with daemon(tmp_path):
+        idle = status(tmp_path)
+        assert (idle["connections"], idle["inFlight"]) == (0, 0)
+        with link(tmp_path) as one:
+            one.send(initialize() + call(7, "slow", seconds=30))
+            assert one.line()["id"] == 0
+            busy = status(tmp_path)
+            assert (busy["connections"], busy["inFlight"]) == (1, 1)
+
+
+def test_a_strange_variable_is_remarked_on_but_not_by_health(tmp_path: Path) -> None:
+    def run(*arguments: str) -> str:
+        return subprocess.run(
+            [*RECALLD, *arguments],
+            env=environment(tmp_path, RECALLD_IDLE_SECOND="1"),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        ).stderr
+
+    with spawned_daemon(tmp_path):
+        assert run("stdio").count("did you mean RECALLD_IDLE_SECONDS?") == 1
+        assert run("health") == ""
+        assert "RECALLD_IDLE_SECOND:" not in (tmp_path / "state/daemon.log").read_text()
+
+
+def test_a_wrong_dialect_is_refused_before_a_daemon_is_started(tmp_path: Path) -> None:
+    codes = {
+        command: recalld(tmp_path, command, "--dialects", "recall,foo", stdin=subprocess.DEVNULL)
+        for command in ("serve", "stdio")
+    }
+    assert {code.returncode for code in codes.values()} == {78}
+    assert all("'foo' is not one of" in code.stderr for code in codes.values())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_sessions_survive_a_restart(tmp_path: Path) -> None:
     attach = request(1, "recalld/attach", version="0.1.0")
     with daemon(tmp_path) as started, link(tmp_path) as one:
