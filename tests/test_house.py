@@ -46,7 +46,7 @@ def test_the_readmes_configurations_are_accepted(tmp_path: Path) -> None:
 
 def test_the_limits_in_the_readme_are_those_of_the_code() -> None:
     mib = 1024 * 1024
-    assert (TEXT_LIMIT, DOCUMENT_LIMIT, DEFAULT_FRAME_LIMIT) == (mib, 16 * mib, 4 * mib)
+    assert (mib, 16 * mib, 4 * mib) == (TEXT_LIMIT, DOCUMENT_LIMIT, DEFAULT_FRAME_LIMIT)
     assert "at most 1 MiB of text and one document 16 MiB" in README
     assert "at most 4 MiB unless `limits.frame_bytes`" in README
 
