@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from daemon import directories
 from daemon.config import Settings
 from daemon.exits import CANNOT_CREATE, UNAVAILABLE, Exit
 
@@ -47,7 +48,7 @@ def connect_or_start(settings: Settings) -> socket.socket:
     if link is not None:
         return link
     deadline = time.monotonic() + settings.start_seconds
-    _make_directory(settings.directories.state)
+    directories.make(settings.directories.state)
     lock = os.open(settings.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _wait_for(lock, deadline)
@@ -139,10 +140,3 @@ def _last_line(path: Path) -> str:
     except OSError:
         lines = []
     return lines[-1][:300] if lines else "it said nothing"
-
-
-def _make_directory(path: Path) -> None:
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise Exit(CANNOT_CREATE, f"{path}: {error.strerror}") from None

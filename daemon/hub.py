@@ -140,6 +140,8 @@ class Hub:
 
     async def health(self, surface: Surface) -> Health:
         """Seed 003's health/check, with true numbers."""
+        if self.sessions.trouble:
+            await self.sessions.flush()  # it may be over, and nobody has tried since
         total = await self.sessions.total()
         engine = self._engine()
         trouble = self.sessions.trouble
@@ -173,14 +175,14 @@ class Hub:
             ),
         ]
 
-    async def status(self) -> dict[str, Any]:
-        """What `recalld status` prints."""
+    async def status(self, *, besides: int = 0) -> dict[str, Any]:
+        """What `recalld status` prints; `besides` who asks, on a connection and by a call."""
         return {
             "version": self.version,
             "pid": self.pid,
             "uptime": int(self._clock() - self._started),
-            "connections": len(self.peers),
-            "inFlight": self.in_flight,
+            "connections": len(self.peers) - besides,
+            "inFlight": self.in_flight - besides,
             "sessions": {"total": await self.sessions.total(), "active": self._active()},
             "socket": str(self.settings.socket),
             "http": self.http,

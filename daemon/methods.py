@@ -321,7 +321,7 @@ async def _attach(call: Call, peer: "Peer") -> bytes:
 
 
 async def _status(_call: Call, caller: Caller) -> bytes:
-    return _encoder.encode(await caller.hub.status())
+    return _encoder.encode(await caller.hub.status(besides=1))
 
 
 async def _stop(_call: Call, caller: Caller) -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, Protocol, cast
 
 import msgspec
+import structlog
 from msgspec import UNSET, Raw, Struct
 
 from daemon.authority import Principal, authorise
@@ -26,10 +27,13 @@ from protocol.mcp import (
 from protocol.revisions import Revision
 from protocol.schema import result_schema_of, schema_of
 from protocol.shape import shape_tools
+from store.errors import StorageError
 
 Answer = CallToolResult | InputRequired
 #: What a tool function may return.
 Returned = Struct | str
+
+log: Final = structlog.get_logger()
 
 _encoder: Final = msgspec.json.Encoder()
 
@@ -208,7 +212,7 @@ class BoundTool:
             later = cast("Awaitable[Returned]", given)
             if not self._writes(context):
                 return _later(later)
-            return _write_later(later, context, self._bank_of(typed, context))
+            return _write_later(later, context, self._bank_of(typed, context), spec.name)
         return as_answer(given)
 
     def _writes(self, context: Context) -> bool:
@@ -225,9 +229,18 @@ async def _later(given: Awaitable[Returned]) -> Answer:
     return as_answer(await given)
 
 
-async def _write_later(given: Awaitable[Returned], context: Context, bank: str) -> Answer:
-    """As `_later`, and whoever watches the bank hears of it."""
-    answer = as_answer(await given)
+async def _write_later(
+    given: Awaitable[Returned], context: Context, bank: str, tool: str
+) -> Answer:
+    """As `_later`, and whoever watches the bank hears of it; the log hears of a disk that will not.
+
+    The caller is told in its dialect's words, often as an ordinary result, which nobody logs.
+    """
+    try:
+        answer = as_answer(await given)
+    except StorageError as failure:
+        log.warning("write.refused", reason=type(failure).__name__, tool=tool)
+        raise
     context.changed(bank)
     return answer
 

@@ -62,6 +62,10 @@ class Care(Access):
         degraded = set(self._ranking.degraded())
         for opened in self._banks.open_banks():
             degraded |= opened.degraded
+            if opened.database.is_full:
+                degraded.add("storage-full")
+        if self._catalogue.database.is_full:
+            degraded.add("storage-full")
         if self._banks.unfinished:
             degraded.add("erase-incomplete")
         if self._banks.leaving:
