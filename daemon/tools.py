@@ -212,7 +212,7 @@ class BoundTool:
             later = cast("Awaitable[Returned]", given)
             if not self._writes(context):
                 return _later(later)
-            return _write_later(later, context, self._bank_of(typed, context), spec.name)
+            return _write_later(later, context, self._bank_of(typed, context), self.spec.name)
         return as_answer(given)
 
     def _writes(self, context: Context) -> bool:
