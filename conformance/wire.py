@@ -232,6 +232,7 @@ class Endpoint(Protocol):
 # -- children -----------------------------------------------------------------------------------
 
 _live: dict[int, subprocess.Popen[bytes]] = {}
+_scratches: set[str] = set()
 _live_lock = threading.Lock()
 
 
@@ -246,11 +247,18 @@ def _end_group(child: subprocess.Popen[bytes]) -> None:
 
 
 def end_all_children() -> None:
-    """Leave no child behind, however we are made to stop."""
+    """Leave no child behind, and no directory of one, however we are made to stop."""
     with _live_lock:
         children = list(_live.values())
     for child in children:
         _end_group(child)
+    for scratch in list(_scratches):
+        _remove(scratch)
+
+
+def _remove(scratch: str) -> None:
+    shutil.rmtree(scratch, ignore_errors=True)
+    _scratches.discard(scratch)
 
 
 atexit.register(end_all_children)
@@ -275,6 +283,7 @@ class ChildWire(Wire):
         self._scratch: str | None = None
         if any(FRESH in value for value in env.values()):
             self._scratch = tempfile.mkdtemp(prefix="mcp-conform-")
+            _scratches.add(self._scratch)
             env = {name: value.replace(FRESH, self._scratch) for name, value in env.items()}
         in_read, in_write = os.pipe()
         out_read, out_write = os.pipe()
@@ -365,7 +374,7 @@ class ChildWire(Wire):
 
     def _remove_scratch(self) -> None:
         if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            _remove(self._scratch)
 
 
 class StdioEndpoint:

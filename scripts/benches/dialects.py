@@ -314,7 +314,7 @@ async def run(settings: Settings, count: int, calls: int) -> list[Figures]:
                 engine=engine.health,
                 clock=time.monotonic,
             )
-            listener = unix.bind(settings.socket)
+            listener = unix.bind(settings.socket, is_ours=True)
             server = await unix.listen(hub, listener)
             command = [sys.executable, "-c", CLIENT, str(settings.socket), BANK]
             async with await anyio.open_process(command, stderr=None) as client:

@@ -284,6 +284,23 @@ def test_each_child_gets_a_directory_of_its_own_and_it_is_removed(tmp_path: Path
     assert not any(Path(directory).exists() for directory in directories)
 
 
+def test_nothing_of_a_run_that_went_well_is_left_in_the_temporary_directory(
+    tmp_path: Path,
+) -> None:
+    server = [sys.executable, "-P", "-m", "daemon", "stdio", "--embedded", "--fixtures"]
+    options = ["--env", "RECALLD_HOME={tmpdir}", "--only", "J06"]
+    done = subprocess.run(
+        [sys.executable, "-m", "conformance", *options, "--stdio", "--", *server],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 # -- reports ------------------------------------------------------------------------------------
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u0000\ud800 & \"'"
