@@ -117,12 +117,13 @@ def _forgotten(done: Done) -> list[str]:
 
 def _erased(done: Done) -> list[str]:
     copies = done["copiesRemoved"]
-    also = f"; {copies} backup or cache files that held copies are gone too" if copies else ""
+    held = _many(copies, "backup or cache file")
+    also = f"; {held} that may have held one went too" if copies else ""
     return [f"{done['bank']}: {done['erased']} erased, no copy is left in recalld's files{also}"]
 
 
 def _checked(done: Done) -> list[str]:
-    about = f"{_items(done)}, {done['documents']} documents"
+    about = f"{_items(done)}, {_many(done['documents'], 'document')}"
     if not done["problems"]:
         return [f"{done['bank']}: sound ({about})"]
     rows = [
@@ -130,7 +131,7 @@ def _checked(done: Done) -> list[str]:
         for each in done["problems"]
     ]
     return [
-        f"{done['bank']}: {len(rows)} kinds of problem ({about})",
+        f"{done['bank']}: {_many(len(rows), 'kind')} of problem ({about})",
         *_table(("PROBLEM", "PART", "COUNT", "REMEDY"), rows),
     ]
 
@@ -141,8 +142,11 @@ def _quota(done: Done) -> list[str]:
 
 
 def _items(done: Done) -> str:
-    count = done["items"]
-    return f"{count} item{'s' * (count != 1)}"
+    return _many(done["items"], "item")
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 _SAID: Final[dict[str, Callable[[Done], list[str]]]] = {

@@ -176,7 +176,7 @@ class Export(Verb, frozen=True, kw_only=True):
     is_change = False
 
     async def run(self, engine: Engine, progress: Progress) -> Done:
-        made = await engine.export(self.bank, _absolute(self.path))
+        made = await engine.export(self.bank, _absolute(self.path), progress=progress)
         return {
             "bank": self.bank,
             "path": self.path,

@@ -83,10 +83,10 @@ class Care(Access):
             await self._ranking.written(opened)
             return await self._check(opened)
 
-    async def export(self, bank: str, path: Path) -> Exported:
+    async def export(self, bank: str, path: Path, *, progress: Progress | None = None) -> Exported:
         async with self._banks.use(bank) as opened:
             return await opened.database.read(
-                lambda connection: portability.export(connection, opened.name, path),
+                lambda connection: portability.export(connection, opened.name, path, progress),
                 seconds=LONG_READ_SECONDS,
             )
 

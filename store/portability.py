@@ -20,6 +20,7 @@ import msgspec
 
 from store.database import Connection
 from store.documents import DOCUMENT_COLUMNS, document_of
+from store.engine import Progress
 from store.errors import ImportRefused, InvalidInput
 from store.files import PRIVATE_FILE, sync_directory
 from store.items import COLUMNS, LIVE, SELECT, digest_of, item_of
@@ -41,7 +42,9 @@ _DOCUMENT_FIELDS: Final = tuple(name for name in DOCUMENT_COLUMNS if name != "id
 Record = dict[str, Any]
 
 
-def export(connection: Connection, bank: str, path: Path) -> Exported:
+def export(
+    connection: Connection, bank: str, path: Path, progress: Progress | None = None
+) -> Exported:
     """Write the bank to a file that only its owner can read; it is whole or not there."""
     temporary = path.with_name(path.name + ".tmp")
     temporary.unlink(missing_ok=True)
@@ -57,9 +60,12 @@ def export(connection: Connection, bank: str, path: Path) -> Exported:
                 file.write(line)
 
             write({"format": FORMAT, "version": VERSION, "bank": bank})
+            total = _count(connection) if progress is not None else 0
             for record in _records(connection):
                 write(record)
                 records += 1
+                if progress is not None:
+                    progress(records, total)
             write({"type": "end", "records": records, "digest": digest.hexdigest()})
             file.flush()
             os.fsync(file.fileno())
@@ -150,6 +156,20 @@ def check_record(record: Record, number: int) -> None:
                 check_time(name, value)
         except InvalidInput as error:
             raise ImportRefused("file", f"{where}: {error}") from error
+
+
+def _count(connection: Connection) -> int:
+    """How many records there will be, for who waits for them."""
+    tables = (
+        "documents",
+        f"items WHERE {LIVE}",
+        f"evidence JOIN items ON items.id = evidence.card WHERE {LIVE}",
+        "profiles",
+        "origins",
+    )
+    return sum(
+        connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables
+    )
 
 
 def _records(connection: Connection) -> Iterator[Record]:

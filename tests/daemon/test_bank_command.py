@@ -201,7 +201,7 @@ def test_a_whole_document_is_erased_by_its_id(place: Place) -> None:
 
 
 def test_a_sound_bank_is_called_sound_and_rebuilt(place: Place) -> None:
-    assert place.ok("check", "work") == "work: sound (4 items, 1 documents)\n"
+    assert place.ok("check", "work") == "work: sound (4 items, 1 document)\n"
     assert place.json("check", "work", "--repair")["problems"] == []
     assert place.json("rebuild", "work")["items"] == 4
 
@@ -310,13 +310,15 @@ def test_at_a_terminal_erase_says_what_it_means_and_asks(alone: Place) -> None:
     assert alone.items("work") == 3
 
 
-def test_a_terminal_sees_how_far_an_import_is(alone: Place) -> None:
+def test_a_terminal_sees_how_far_an_export_and_an_import_are(alone: Place) -> None:
     async def fill() -> None:
         async with open_engine(alone.home / "data", ranking=PlainRanking) as engine:
             await engine.put_many("big", [NewMemory(text=f"fact {n}") for n in range(600)])
 
     anyio.run(fill)
-    alone.ok("export", "big", "big.jsonl")
+    code, _, seen = at_a_terminal(alone, b"", "export", "big", "big.jsonl")
+    assert code == 0
+    assert "export: 1 of 600 (0 %)" in seen
     code, out, seen = at_a_terminal(alone, b"", "import", "copy", "big.jsonl")
     assert code == 0
     assert out == "copy: 600 records taken, 0 were there already\n"
