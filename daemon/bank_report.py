@@ -119,7 +119,9 @@ def _erased(done: Done) -> list[str]:
     copies = done["copiesRemoved"]
     held = _many(copies, "backup or cache file")
     also = f"; {held} that may have held one went too" if copies else ""
-    return [f"{done['bank']}: {done['erased']} erased, no copy is left in recalld's files{also}"]
+    whole = f" and {_many(done['documents'], 'document')}" if done["documents"] else ""
+    gone = f"{_items(done)}{whole}"
+    return [f"{done['bank']}: {gone} erased, no copy is left in recalld's files{also}"]
 
 
 def _checked(done: Done) -> list[str]:

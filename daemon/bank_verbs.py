@@ -236,7 +236,12 @@ class Erase(Verb, frozen=True, kw_only=True):
             except NotFound:
                 items.append(id)
         gone = await engine.erase(self.bank, items, documents=documents)
-        return {"bank": self.bank, "erased": gone.items, "copiesRemoved": gone.copies_removed}
+        return {
+            "bank": self.bank,
+            "items": gone.items,
+            "documents": gone.documents,
+            "copiesRemoved": gone.copies_removed,
+        }
 
 
 class Check(Verb, frozen=True, kw_only=True):
@@ -270,7 +275,10 @@ class Caretaker:
         with self._alone(verb):
             try:
                 done = await verb.run(self._engine, progress)
-            except OSError as error:
+            except (OSError, InvalidInput) as failure:
+                error = failure if isinstance(failure, OSError) else failure.__cause__
+                if not isinstance(error, OSError):
+                    raise
                 if isinstance(verb, Export | Import):
                     raise FileRefused(verb.path, error) from error
                 raise file_error(error) from error

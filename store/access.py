@@ -22,6 +22,10 @@ T = TypeVar("T")
 
 PAGE_LIMIT: Final = 5_000
 LONG_READ_SECONDS: Final = 3_600.0  # for exports and backups, which read everything
+# What follows a put and counts towards a quota, as measured: the vector (384 half floats and its
+# row), and each word's place in the index, which FTS5 writes with the COMMIT.
+VECTOR_BYTES: Final = 1_000
+WORD_BYTES: Final = 6
 
 
 class Ranking(Protocol):
@@ -68,26 +72,44 @@ class Access:
         async with self._banks.use(bank) as opened:
             return await opened.database.read(work)
 
-    async def _write(self, bank: str, work: Callable[[Changes], T]) -> T:
-        """A unit of work on a bank that is there."""
+    async def _write(self, bank: str, work: Callable[[Changes], T], *, grows: bool = False) -> T:
+        """A unit of work on a bank that is there; what may make it grow keeps to its quota."""
         async with self._banks.use(bank) as opened:
+            if grows and opened.bank.quota_bytes is not None:
+                work = within_quota(work, opened.name, opened.bank.quota_bytes)
             result = await opened.database.write(in_changes(work))
             with suppress(StoreError):  # it is stored, and says so; its vector can be made later
                 await self._ranking.written(opened)
             return result
 
-    async def _put(self, bank: str, work: Callable[[Changes], T]) -> T:
-        """A unit of work that adds something: the bank is made if need be, its quota holds."""
+    async def _put(self, bank: str, work: Callable[[Changes], T], *, at_least: int = 0) -> T:
+        """A unit of work that adds something: the bank is made if need be, its quota holds.
+
+        What takes `at_least` so many bytes, more than the whole quota, is not even tried.
+        """
         known = await self._banks.ensure(bank)
+        if known.quota_bytes is not None and at_least > known.quota_bytes:
+            raise QuotaExceeded(known.name, at_least, known.quota_bytes)
+        return await self._write(bank, work, grows=True)
 
-        def within_quota(changes: Changes) -> T:
-            if known.quota_bytes is not None:
-                used = stats.database_bytes(changes.connection)
-                if used > known.quota_bytes:
-                    raise QuotaExceeded(known.name, used, known.quota_bytes)
-            return work(changes)
 
-        return await self._write(bank, within_quota)
+def within_quota(work: Callable[[Changes], T], bank: str, quota: int) -> Callable[[Changes], T]:
+    """The same unit of work, undone by `QuotaExceeded` if the bank grows past its quota by it.
+
+    It is done first and measured then, because nobody knows before what is new: a retry or a
+    repetition takes no space, and is answered in a full bank as well.
+    """
+
+    def run(changes: Changes) -> T:
+        before = stats.database_bytes(changes.connection)
+        result = work(changes)
+        follows = changes.items * VECTOR_BYTES + changes.words * WORD_BYTES
+        after = stats.database_bytes(changes.connection) + follows
+        if after > quota and after > before:
+            raise QuotaExceeded(bank, after, quota)
+        return result
+
+    return run
 
 
 def in_changes(work: Callable[[Changes], T]) -> Callable[[Connection], T]:

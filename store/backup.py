@@ -6,7 +6,8 @@ becomes a backup itself.
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -63,24 +64,26 @@ def listing(directory: Path, bank: str) -> list[BackedUp]:
     """The backups there are, newest first. Their items are not counted."""
     if not directory.is_dir():
         return []
-    files = sorted(directory.glob(f"*{SUFFIX}"), reverse=True)
-    return [
-        BackedUp(
-            bank=bank,
-            name=file.stem,
-            bytes=file.stat().st_size,
-            items=-1,
-            made_at=int(file.stat().st_mtime * 1000),
-        )
-        for file in files
-    ]
+    found: list[BackedUp] = []
+    for file in sorted(directory.glob(f"*{SUFFIX}"), reverse=True):
+        with suppress(FileNotFoundError):  # pruned or erased since we looked
+            status = file.stat()
+            made_at = int(status.st_mtime * 1000)
+            found.append(
+                BackedUp(bank=bank, name=file.stem, bytes=status.st_size, items=-1, made_at=made_at)
+            )
+    return found
 
 
-def prune(directory: Path, keep: int) -> int:
-    """Delete all but the newest `keep` backups."""
-    old = sorted(directory.glob(f"*{SUFFIX}"), reverse=True)[keep:]
-    for file in old:
-        file.unlink()
+def prune(directory: Path, keep: int, *, spare: Collection[str] = ()) -> int:
+    """Delete all but the newest `keep` backups, and those named in `spare` never.
+
+    What was made just now is not always the newest by name: clocks are set back.
+    """
+    names = sorted((file.stem for file in directory.glob(f"*{SUFFIX}")), reverse=True)
+    old = [name for name in names[keep:] if name not in spare]
+    for name in old:
+        (directory / f"{name}{SUFFIX}").unlink(missing_ok=True)
     return len(old)
 
 

@@ -13,34 +13,43 @@ import shutil
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import anyio
+from msgspec.structs import replace
 
 from store.catalogue import Catalogue
-from store.database import Connection, Database, file_error
+from store.database import (
+    BROKEN,
+    Connection,
+    Database,
+    file_error,
+    file_errors,
+    storage_error,
+)
 from store.erase import finish
 from store.errors import (
     BankExists,
     BankNotFound,
     EraseIncomplete,
-    InvalidInput,
     StorageBusy,
     StorageClosed,
-    StorageError,
     StorageForeign,
+    StorageFull,
+    StoreError,
     TooManyBanks,
 )
 from store.files import make_private_directory, sync_directory
 from store.migrate import migrate
 from store.model import Bank
-from store.validate import bank_name
+from store.validate import bank_name, check_range
 
 OPEN_LIMIT: Final = 64
 WARM: Final = 24  # of the open ones, how many keep their readers: a file descriptor is not free
 BANK_LIMIT: Final = 10_000
+QUOTA_LIMIT: Final = 2**62
 DATABASE: Final = "bank.db"
 SNAPSHOT: Final = "vectors.snapshot"
 
@@ -58,6 +67,7 @@ class OpenBank:
         self.is_awaited = False
         self.unpinned = anyio.Event()
         self.degraded: set[str] = set()
+        self.copying = anyio.Lock()  # held by a backup, and by an erase from its first step
         self.files = threading.Lock()  # held while files beside the database come or go
 
     @property
@@ -66,7 +76,7 @@ class OpenBank:
 
     def drop_snapshot(self) -> None:
         """Delete the vector snapshot; the next one is made from the rows."""
-        with self.files:
+        with self.files, file_errors():
             self.snapshot.unlink(missing_ok=True)
 
     def unpin(self) -> None:
@@ -86,6 +96,8 @@ class Banks:
         self._by_name: dict[str, Bank] = {}
         self._open: dict[str, OpenBank] = {}
         self._barred: set[str] = set()
+        self.unfinished: set[str] = set()  # ids of banks with an erase that is not finished
+        self.leaving: set[str] = set()  # ids of deleted banks whose files could not be removed
         self._closed = False
         self.before_closing: Callable[[OpenBank], Awaitable[None]] | None = None
 
@@ -107,7 +119,8 @@ class Banks:
         banks, leaving = await self._catalogue.database.read(select)
         self._by_name = {bank.name: bank for bank in banks}
         for id in leaving:
-            await self._remove_files(id)
+            with suppress(StoreError):  # said in `health`; the other banks must open
+                await self._remove_files(id)
 
     # --- names ----------------------------------------------------------------------------
 
@@ -124,8 +137,8 @@ class Banks:
     async def create(self, name: str, *, quota_bytes: int | None = None) -> Bank:
         """A new, empty bank. Its directory is made when it is first used."""
         name = bank_name(name)
-        if quota_bytes is not None and quota_bytes < 1:
-            raise InvalidInput("quota_bytes", "must be at least 1")
+        if quota_bytes is not None:
+            check_range("quota_bytes", quota_bytes, 1, QUOTA_LIMIT)
         async with self._lock:
             if name in self._by_name:
                 raise BankExists(name)
@@ -144,8 +157,10 @@ class Banks:
                     (bank.id, bank.name, bank.created_at, bank.quota_bytes),
                 )
 
-            await self._catalogue.database.write(insert)
-            self._by_name[name] = bank
+            def know() -> None:
+                self._by_name[name] = bank
+
+            await self._catalogue.database.write(insert, then=know)
             return bank
 
     async def ensure(self, name: str) -> Bank:
@@ -161,32 +176,39 @@ class Banks:
 
     async def rename(self, name: str, new_name: str) -> Bank:
         new_name = bank_name(new_name)
-        return await self._change(self.get(name), name=new_name)
+        return await self._change(name, lambda bank: replace(bank, name=new_name))
 
     async def set_quota(self, name: str, quota_bytes: int | None) -> Bank:
-        if quota_bytes is not None and quota_bytes < 1:
-            raise InvalidInput("quota_bytes", "must be at least 1")
-        bank = self.get(name)
-        return await self._change(bank, name=bank.name, quota_bytes=quota_bytes)
+        if quota_bytes is not None:
+            check_range("quota_bytes", quota_bytes, 1, QUOTA_LIMIT)
+        return await self._change(name, lambda bank: replace(bank, quota_bytes=quota_bytes))
 
     async def delete(self, name: str) -> None:
         """Remove a bank and all its files. It is unknown at once, and its users finish first."""
-        async with self._lock:
-            bank = self.get(name)
+        left: list[tuple[Bank, OpenBank | None]] = []
+        try:
+            async with self._lock:
+                bank = self.get(name)
 
-            def leave(connection: Connection) -> None:
-                connection.execute("DELETE FROM banks WHERE id = ?", (bank.id,))
-                connection.execute(
-                    "INSERT INTO banks_leaving VALUES (?, ?)", (bank.id, self._catalogue.now())
-                )
+                def leave(connection: Connection) -> None:
+                    connection.execute("DELETE FROM banks WHERE id = ?", (bank.id,))
+                    connection.execute(
+                        "INSERT INTO banks_leaving VALUES (?, ?)", (bank.id, self._catalogue.now())
+                    )
 
-            await self._catalogue.database.write(leave)
-            del self._by_name[bank.name]
-            opened = self._open.pop(bank.id, None)
-        with anyio.CancelScope(shield=True):
-            if opened is not None:
-                await self._retire(opened)
-            await self._remove_files(bank.id)
+                def unknow() -> None:
+                    del self._by_name[bank.name]
+                    left.append((bank, self._open.pop(bank.id, None)))
+                    self.unfinished.discard(bank.id)
+
+                await self._catalogue.database.write(leave, then=unknow)
+        finally:
+            # Committed, it is gone through with, even if whoever asked is cancelled meanwhile.
+            with anyio.CancelScope(shield=True):
+                for gone, opened in left:
+                    if opened is not None:
+                        await self._retire(opened)
+                    await self._remove_files(gone.id)
 
     # --- open banks -----------------------------------------------------------------------
 
@@ -256,6 +278,7 @@ class Banks:
             connection.execute("DELETE FROM banks_erasing WHERE id = ?", (bank.id,))
 
         await self._catalogue.database.write(delete)
+        self.unfinished.discard(bank.id)
 
     async def finish_erasing(self) -> None:
         """Open every bank in which an erase was cut short: opening finishes it."""
@@ -265,11 +288,12 @@ class Banks:
 
         for id in await self._catalogue.database.read(select):
             for bank in [bank for bank in self.all() if bank.id == id]:
+                self.unfinished.add(id)
                 try:
                     async with self.use(bank.name) as opened:
-                        if not opened.degraded:
+                        if opened.bank.id not in self.unfinished:
                             await self.note_erased(bank)
-                except StorageError:
+                except StoreError:
                     continue  # this bank's fault is told to whoever uses it; the others must open
 
     # --- opening and closing --------------------------------------------------------------
@@ -278,7 +302,8 @@ class Banks:
         async with self._lock:
             if self._closed:
                 raise StorageClosed("the engine is closed")
-            if self._by_name.get(bank.name) != bank:
+            now = self._by_name.get(bank.name)
+            if now is None or now.id != bank.id:
                 raise BankNotFound(bank.name)
             if bank.id in self._barred:
                 raise StorageBusy("the bank is being restored")
@@ -286,27 +311,41 @@ class Banks:
             if known is not None:
                 return known
             await self._make_room()
-            directory = self.directory(bank)
-            try:
-                await anyio.to_thread.run_sync(make_private_directory, directory)
-            except OSError as error:
-                raise file_error(error) from error
-            path = directory / DATABASE
-
-            degraded: set[str] = set()
-
-            def prepare(connection: Connection) -> None:
-                migrate(connection, "bank", path=path)
-                claim(connection, bank.id)
-                try:
-                    finish(connection, directory, self.backups(bank), self._catalogue.now())
-                except EraseIncomplete:
-                    degraded.add("erase-incomplete")
-
-            opened = OpenBank(bank, directory, await Database.open(path, prepare=prepare))
-            opened.degraded |= degraded
+            opened = OpenBank(now, self.directory(bank), await self.open_database(bank))
             self._open[bank.id] = opened
             return opened
+
+    async def open_database(self, bank: Bank) -> Database:
+        """A closed bank's database, brought up to date; an erase that was cut short is finished.
+
+        For whoever holds the registry's lock, or has the bank exclusively.
+        """
+        directory = self.directory(bank)
+        try:
+            await anyio.to_thread.run_sync(make_private_directory, directory)
+        except OSError as error:
+            raise file_error(error) from error
+        path = directory / DATABASE
+        unfinished: list[str] = []
+
+        def prepare(connection: Connection) -> None:
+            with file_errors():
+                migrate(connection, "bank", path=path)
+            claim(connection, bank.id)
+            try:
+                finish(connection, directory, self.backups(bank), self._catalogue.now())
+            except EraseIncomplete:
+                unfinished.append(bank.id)
+            except BROKEN as error:
+                # To finish takes space and quiet; to be read and written, a bank needs neither.
+                if not isinstance(storage_error(error), StorageFull | StorageBusy):
+                    raise
+                unfinished.append(bank.id)
+
+        database = await Database.open(path, prepare=prepare)
+        self.unfinished.discard(bank.id)
+        self.unfinished.update(unfinished)
+        return database
 
     async def _make_room(self) -> None:
         """Close the banks that nobody has used for longest, until one more may be open."""
@@ -333,26 +372,26 @@ class Banks:
                 await self.before_closing(opened)
             await opened.database.close()
 
-    async def _change(self, bank: Bank, *, name: str, **fields: int | None) -> Bank:
-        quota_bytes = fields.get("quota_bytes", bank.quota_bytes)
-        changed = Bank(id=bank.id, name=name, created_at=bank.created_at, quota_bytes=quota_bytes)
+    async def _change(self, name: str, change: Callable[[Bank], Bank]) -> Bank:
         async with self._lock:
-            if self._by_name.get(bank.name) != bank:
-                raise BankNotFound(bank.name)
-            if name != bank.name and name in self._by_name:
-                raise BankExists(name)
+            bank = self.get(name)  # as it is now: others may have changed it while we waited
+            changed = change(bank)
+            if changed.name != bank.name and changed.name in self._by_name:
+                raise BankExists(changed.name)
 
             def update(connection: Connection) -> None:
                 connection.execute(
                     "UPDATE banks SET name = ?, quota_bytes = ? WHERE id = ?",
-                    (name, quota_bytes, bank.id),
+                    (changed.name, changed.quota_bytes, bank.id),
                 )
 
-            await self._catalogue.database.write(update)
-            del self._by_name[bank.name]
-            self._by_name[name] = changed
-            if bank.id in self._open:
-                self._open[bank.id].bank = changed
+            def know() -> None:
+                del self._by_name[bank.name]
+                self._by_name[changed.name] = changed
+                if bank.id in self._open:
+                    self._open[bank.id].bank = changed
+
+            await self._catalogue.database.write(update, then=know)
         return changed
 
     async def _remove_files(self, id: str) -> None:
@@ -362,6 +401,7 @@ class Banks:
                     shutil.rmtree(directory)
             sync_directory(self._directory)
 
+        self.leaving.add(id)
         try:
             await anyio.to_thread.run_sync(remove)
         except OSError as error:
@@ -371,6 +411,7 @@ class Banks:
             connection.execute("DELETE FROM banks_leaving WHERE id = ?", (id,))
 
         await self._catalogue.database.write(forget)
+        self.leaving.discard(id)
 
 
 class _Use:

@@ -1,25 +1,34 @@
 """Verbs of care: numbers, health, checking and mending, erasing, export, backup."""
 
+import errno
 import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio
+from msgspec.structs import replace
 
 from store import backup, erase, integrity, memories, portability, stats
 from store.access import LONG_READ_SECONDS, Access, check_page, in_changes, shielded
 from store.banks import DATABASE, SNAPSHOT, OpenBank, claim
-from store.database import Connection, file_error
+from store.database import Connection, Database, file_error, file_errors
 from store.engine import Progress
-from store.errors import StorageError
+from store.errors import (
+    InvalidInput,
+    StorageDamaged,
+    StorageFailed,
+    StorageForeign,
+    StorageFull,
+    StoreError,
+)
 from store.memories import Changes
 from store.migrate import migrate
 from store.model import (
     BackedUp,
+    Bank,
     Checked,
     Erased,
     Exported,
@@ -53,6 +62,10 @@ class Care(Access):
         degraded = set(self._ranking.degraded())
         for opened in self._banks.open_banks():
             degraded |= opened.degraded
+        if self._banks.unfinished:
+            degraded.add("erase-incomplete")
+        if self._banks.leaving:
+            degraded.add("deletion-incomplete")
         return Health(
             is_ready=True,
             degraded=tuple(sorted(degraded)),
@@ -68,9 +81,12 @@ class Care(Access):
 
     async def repair(self, bank: str) -> Checked:
         async with self._banks.use(bank) as opened:
-            await opened.database.maintain(
-                lambda connection: integrity.repair(connection, opened.directory)
-            )
+
+            def mend(connection: Connection) -> None:
+                with file_errors():
+                    integrity.repair(connection, opened.directory)
+
+            await opened.database.maintain(mend)
             await self._void_caches(opened)
             await self._ranking.written(opened)
             return await self._check(opened)
@@ -84,11 +100,17 @@ class Care(Access):
             return await self._check(opened)
 
     async def export(self, bank: str, path: Path, *, progress: Progress | None = None) -> Exported:
+        if not path.name:
+            raise InvalidInput("path", "must name a file")
         async with self._banks.use(bank) as opened:
-            return await opened.database.read(
-                lambda connection: portability.export(connection, opened.name, path, progress),
-                seconds=LONG_READ_SECONDS,
-            )
+
+            def work(connection: Connection) -> Exported:
+                try:
+                    return portability.export(connection, opened.name, path, progress)
+                except OSError as error:
+                    raise _not_exported(error, path) from error
+
+            return await opened.database.read(work, seconds=LONG_READ_SECONDS)
 
     async def import_file(
         self, bank: str, path: Path, *, progress: Progress | None = None
@@ -108,24 +130,26 @@ class Care(Access):
         return Imported(bank=bank, created=created, known=known)
 
     async def back_up(self, bank: str) -> BackedUp:
-        async with self._banks.use(bank) as opened:
-            return await self._back_up(opened)
+        async with self._banks.use(bank) as opened, opened.copying:
+            return await self._back_up(opened.bank, opened.database)
 
     async def backups(self, bank: str) -> list[BackedUp]:
         directory = self._banks.backups(self._banks.get(bank))
-        return await anyio.to_thread.run_sync(backup.listing, directory, bank)
+
+        def listing() -> list[BackedUp]:
+            with file_errors():
+                return backup.listing(directory, bank)
+
+        return await anyio.to_thread.run_sync(listing)
 
     async def restore(self, bank: str, name: str) -> BackedUp:
         known = self._banks.get(bank)
-        source = backup.find(self._banks.backups(known), name)
-        items = await anyio.to_thread.run_sync(backup.verify, source)
-        is_sound = False
-        with suppress(StorageError):  # a damaged bank is what people restore
-            async with self._banks.use(bank) as opened:
-                await self._void_caches(opened)
-                await self._back_up(opened)
-                is_sound = True
+        backups = self._banks.backups(known)
+        items = await anyio.to_thread.run_sync(backup.verify, backup.find(backups, name))
         async with self._banks.exclusively(bank) as directory:
+            # From here on nobody writes: what was acknowledged before is in the backup made now.
+            is_sound = await self._keep_before_restore(known, name)
+            source = backup.find(backups, name)
             database = directory / DATABASE
 
             def claimed(connection: Connection) -> None:
@@ -133,8 +157,8 @@ class Care(Access):
                 claim(connection, known.id)
 
             def exchange() -> None:
-                backup.put_in_place(source, database, claimed=claimed, keep_log=is_sound)
                 (directory / SNAPSHOT).unlink(missing_ok=True)
+                backup.put_in_place(source, database, claimed=claimed, keep_log=is_sound)
 
             try:
                 await anyio.to_thread.run_sync(exchange)
@@ -153,7 +177,7 @@ class Care(Access):
         check_labels(reason=reason)
         now = self._now()
 
-        def work(changes: Changes) -> int:
+        def work(changes: Changes) -> Erased:
             return erase.remove(changes, ids, documents=documents, reason=reason, now=now)
 
         return await self._erase(bank, work)
@@ -162,23 +186,28 @@ class Care(Access):
         check_labels(reason=reason)
         now = self._now()
 
-        def work(changes: Changes) -> int:
+        def work(changes: Changes) -> Erased:
             ids = memories.forgotten_ids(changes.connection)
             return erase.remove(changes, ids, reason=reason, now=now)
 
         return await self._erase(bank, work)
 
-    async def _erase(self, bank: str, work: Callable[[Changes], int]) -> Erased:
+    async def _erase(self, bank: str, work: Callable[[Changes], Erased]) -> Erased:
         """All steps of `erase.py`; the catalogue remembers until the last that it has begun."""
-        async with self._banks.use(bank) as opened:
+
+        async def erase_all(opened: OpenBank) -> Erased:
+            def begin() -> None:
+                self._banks.unfinished.add(opened.bank.id)
+
             await self._banks.note_erasing(opened.bank)
-            count = await opened.database.write(in_changes(work))
-            copies = await shielded(self._finish_erase(opened))  # begun, it is gone through with
-            return Erased(items=count, copies_removed=copies)
+            erased = await opened.database.write(in_changes(work), then=begin)
+            return replace(erased, copies_removed=await self._finish_erase(opened))
+
+        async with self._banks.use(bank) as opened, opened.copying:
+            return await shielded(erase_all(opened))  # begun, it is gone through with
 
     async def _finish_erase(self, opened: OpenBank) -> int:
         await self._void_caches(opened)
-        opened.degraded.add("erase-incomplete")
 
         def finish(connection: Connection) -> int:
             with opened.files:
@@ -191,7 +220,6 @@ class Care(Access):
                 )
 
         copies = await opened.database.maintain(finish)
-        opened.degraded.discard("erase-incomplete")
         await self._banks.note_erased(opened.bank)
         return copies
 
@@ -203,17 +231,34 @@ class Care(Access):
         await self._ranking.reset(opened)
         opened.drop_snapshot()
 
-    async def _back_up(self, opened: OpenBank) -> BackedUp:
+    async def _back_up(self, bank: Bank, database: Database, *, spare: str = "") -> BackedUp:
         now = self._now()
-        directory = self._banks.backups(opened.bank)
+        directory = self._banks.backups(bank)
         name = f"{now:015d}-{secrets.token_hex(4)}"
 
         def work(connection: Connection) -> BackedUp:
-            made = backup.make(connection, directory, bank=opened.name, name=name, now=now)
-            backup.prune(directory, BACKUPS_KEPT)
+            with file_errors():
+                made = backup.make(connection, directory, bank=bank.name, name=name, now=now)
+                backup.prune(directory, BACKUPS_KEPT, spare=(name, spare))
             return made
 
-        return await opened.database.read(work, seconds=LONG_READ_SECONDS)
+        return await database.read(work, seconds=LONG_READ_SECONDS)
+
+    async def _keep_before_restore(self, bank: Bank, name: str) -> bool:
+        """Back up a closed bank that is about to be replaced by the backup `name`.
+
+        False when there is nothing to keep: a broken bank is what people restore. A bank that is
+        whole and cannot be kept (the disk is full) is not replaced.
+        """
+        try:
+            database = await self._banks.open_database(bank)
+            try:
+                await self._back_up(bank, database, spare=name)
+            finally:
+                await database.close()
+        except (StorageDamaged, StorageFailed, StorageForeign):
+            return False
+        return True
 
     async def _check(self, opened: OpenBank) -> Checked:
         checked = await opened.database.maintain(
@@ -223,3 +268,16 @@ class Care(Access):
         if checked.problems:
             opened.degraded.add("damaged")
         return checked
+
+
+def _not_exported(error: OSError, path: Path) -> StoreError:
+    """Why there is no file at `path`; of the path only what the caller gave is said."""
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return InvalidInput("path", f"there is no directory {str(path.parent)!r}")
+    if error.errno == errno.EISDIR:
+        return InvalidInput("path", "is a directory")
+    failure = file_error(error)
+    if isinstance(failure, StorageFull):
+        return failure
+    code = errno.errorcode.get(error.errno or 0, "?")
+    return InvalidInput("path", f"cannot be written ({code})")

@@ -96,10 +96,11 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError) -> StorageError:
 class _Job(Generic[T]):
     """One unit of work on its way through a group commit."""
 
-    __slots__ = ("errand", "error", "result", "work")
+    __slots__ = ("errand", "error", "result", "then", "work")
 
-    def __init__(self, work: Work[T]) -> None:
+    def __init__(self, work: Work[T], then: Callable[[], None] | None) -> None:
         self.work = work
+        self.then = then
         self.errand = Errand[T]()
         self.result: T | None = None
         self.error: Exception | None = None
@@ -137,14 +138,16 @@ class Database:
             raise
         return database
 
-    async def write(self, work: Work[T]) -> T:
+    async def write(self, work: Work[T], *, then: Callable[[], None] | None = None) -> T:
         """Run `work` in a transaction and return after its COMMIT; all of it or none of it.
 
         A cancelled caller still waits for the outcome (a few milliseconds): the thread will
-        finish anyway, and knowing is better than guessing.
+        finish anyway, and knowing is better than guessing. What memory says of the data is
+        changed in `then`: called once, on the event loop, after the COMMIT and before any answer,
+        so that no cancellation comes between the two.
         """
         self._refuse_if_unusable()
-        job = _Job(work)
+        job = _Job(work, then)
         self._waiting.append(job)
         if not self._committing:
             self._commit_next()
@@ -212,6 +215,8 @@ class Database:
 
     def _answer(self, group: list[_Job[Any]], _: None, failure: BaseException | None) -> None:
         for job in group:
+            if job.then is not None and failure is None and job.error is None:
+                job.then()
             job.errand.finish(job.result, failure or job.error)
         self._commit_next()
 
@@ -372,6 +377,15 @@ def file_error(error: OSError) -> StoreError:
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return StorageReadOnly("the data directory may not be written")
     return StorageFailed(f"a file operation failed ({errno.errorcode.get(error.errno or 0, '?')})")
+
+
+@contextmanager
+def file_errors() -> Generator[None]:
+    """What the file system reports inside the block is raised in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise file_error(error) from error
 
 
 @contextmanager

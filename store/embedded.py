@@ -99,7 +99,9 @@ class EmbeddedEngine(Notes, Care):
 
     async def put(self, bank: str, memory: NewMemory) -> Put:
         prepared = await self._prepare(memory)
-        return await self._put(bank, lambda changes: memories.put(changes, prepared))
+        return await self._put(
+            bank, lambda changes: memories.put(changes, prepared), at_least=len(memory.text)
+        )
 
     async def put_many(
         self, bank: str, new: Sequence[NewMemory], *, progress: Progress | None = None
@@ -122,7 +124,7 @@ class EmbeddedEngine(Notes, Care):
                     progress(len(kept), len(prepared))
             return kept
 
-        return await self._put(bank, work)
+        return await self._put(bank, work, at_least=sum(len(memory.text) for memory in new))
 
     async def search(self, query: Query) -> Found:
         check_range("limit", query.limit, 1, PAGE_LIMIT)
@@ -212,7 +214,7 @@ class EmbeddedEngine(Notes, Care):
             item = find(changes.connection, id)
             return memories.change_item(changes, item, now, **fields)
 
-        return await self._write(bank, work)
+        return await self._write(bank, work, grows=True)
 
     async def forget(self, bank: str, ids: Sequence[str]) -> Forgotten:
         return await self._forget(bank, lambda connection: memories.rowids_of(connection, ids))
@@ -251,7 +253,11 @@ class EmbeddedEngine(Notes, Care):
             if len(document.body) > LARGE_TEXT
             else prepare()
         )
-        return await self._put(bank, lambda changes: documents.upsert(changes, prepared, progress))
+        return await self._put(
+            bank,
+            lambda changes: documents.upsert(changes, prepared, progress),
+            at_least=len(document.body),
+        )
 
     async def document(self, bank: str, id: str) -> Document:
         return await self._read(bank, lambda connection: documents.get(connection, id))

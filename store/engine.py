@@ -147,7 +147,10 @@ class Engine(Protocol):
         documents: Sequence[str] = (),
         reason: str = "asked for",
     ) -> Erased:
-        """Leave no copy of these in any file of ours; forgotten ones included."""
+        """Leave no copy of these in any file of ours; forgotten ones included.
+
+        A chunk goes with its document: name all of its chunks or, better, the document.
+        """
         ...
 
     async def erase_forgotten(self, bank: str, *, reason: str = "asked for") -> Erased: ...

@@ -1,7 +1,8 @@
 """What the engine can fail at, in its own words: each failure is a fact that carries its data.
 
 Nothing here knows a number, a status or a wire. Messages name the thing and the rule that was
-broken; they never hold memory text, SQL or a path, because a caller may pass them on to a stranger.
+broken; they never hold memory text, SQL or a path (but one the caller gave), because a caller may
+pass them on to a stranger.
 """
 
 
@@ -99,8 +100,10 @@ class UndoExpired(StoreError):
 
 
 class QuotaExceeded(StoreError):
+    """What was to be written does not fit: with it the bank would hold `used` bytes or more."""
+
     def __init__(self, bank: str, used: int, quota: int) -> None:
-        super().__init__(f"bank {bank!r} holds {used} bytes, its quota is {quota}")
+        super().__init__(f"bank {bank!r} would hold {used} bytes, its quota is {quota}")
         self.bank = bank
         self.used = used
         self.quota = quota

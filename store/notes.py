@@ -137,6 +137,7 @@ class Notes(Access):
             lambda changes: tasks.change(
                 changes, id, now, status=status, priority=priority, detail=detail
             ),
+            grows=True,
         )
 
     async def put_risks(self, bank: str, new: Sequence[NewRisk]) -> list[Put]:

@@ -117,7 +117,8 @@ class HybridRanking:
         if tended is not None:
             await tended.stop()
             tended.index.cache.reset()
-            self._tended.pop(bank.bank.id, None)
+            if self._tended.get(bank.bank.id) is tended:  # others may reset at the same time
+                del self._tended[bank.bank.id]
 
     async def leave(self, bank: OpenBank) -> None:
         tended = self._tended.pop(bank.bank.id, None)

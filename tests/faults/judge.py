@@ -18,7 +18,8 @@ import orjson
 
 from store.embedded import open_engine
 from store.errors import NotFound
-from tests.support.plain_ranking import PlainRanking
+from store.model import Query
+from tests.support.real_ranking import real_ranking, small_graphs
 
 ROOT = Path(__file__).parents[2]
 
@@ -120,8 +121,16 @@ def all_bytes(directory: Path) -> bytes:
 
 async def judge(directory: Path, witness: Witness, *, ready_seconds: float = 5.0) -> None:
     """Open the directory as the next process would, and hold it against the witness."""
+    with small_graphs():
+        await _judge(directory, witness, ready_seconds)
+    content = all_bytes(directory)
+    for id in witness.erased:
+        assert witness.put[id].encode() not in content, "I2: bytes of an erased item are left"
+
+
+async def _judge(directory: Path, witness: Witness, ready_seconds: float) -> None:
     started = time.monotonic()
-    async with open_engine(directory, ranking=PlainRanking) as engine:
+    async with open_engine(directory, ranking=real_ranking) as engine:
         if not engine.banks():
             assert not witness.put, "I1: the bank is gone"
             return
@@ -153,6 +162,8 @@ async def judge(directory: Path, witness: Witness, *, ready_seconds: float = 5.0
             except NotFound:
                 continue
             raise AssertionError("I2: an erased item is back")
-    content = all_bytes(directory)
-    for id in witness.erased:
-        assert witness.put[id].encode() not in content, "I2: bytes of an erased item are left"
+        await engine.settle("w")
+        found = await engine.search(Query(bank="w", text="mark", mode="semantic", limit=5_000))
+        assert found.degraded == ()
+        chunks = {hit.item.id for hit in found.hits if hit.item.kind == "chunk"}
+        assert {hit.item.id for hit in found.hits} - chunks == set(live) - chunks, "I4: by meaning"

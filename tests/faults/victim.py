@@ -15,8 +15,8 @@ import orjson
 
 from store.embedded import EmbeddedEngine, open_engine
 from store.errors import StoreError
-from store.model import NewDocument, NewMemory
-from tests.support.plain_ranking import PlainRanking
+from store.model import NewDocument, NewMemory, Query
+from tests.support.real_ranking import make_graphs_small, real_ranking
 
 CALLERS = 4
 
@@ -56,6 +56,8 @@ async def work(engine: EmbeddedEngine, seed: int, operations: int) -> None:
                 say(**{"try": "forget", "id": id})
                 await engine.forget("w", [id])
                 say(ack="forget", id=id)
+            elif chance < 0.95:
+                await engine.search(Query(bank="w", text=mark, mode="semantic"))
             elif chance < 0.97:
                 session = await engine.sessions.mint(transport="test")
                 say(ack="session", id=session.id)
@@ -69,7 +71,8 @@ async def work(engine: EmbeddedEngine, seed: int, operations: int) -> None:
 
 
 async def main(directory: Path, seed: int, operations: int) -> None:
-    async with open_engine(directory, ranking=PlainRanking) as engine:
+    make_graphs_small()
+    async with open_engine(directory, ranking=real_ranking) as engine:
         say(ready=True)
         async with anyio.create_task_group() as callers:
             for caller in range(CALLERS):

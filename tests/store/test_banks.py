@@ -79,8 +79,11 @@ async def test_banks_are_created_renamed_and_deleted(
         await engine.rename_bank("two", "one")
     with pytest.raises(BankNotFound):
         await engine.rename_bank("three", "four")
-    with pytest.raises(InvalidInput):
-        await engine.create_bank("none", quota_bytes=0)
+    for quota in (0, -1, 2**63):
+        with pytest.raises(InvalidInput):
+            await engine.create_bank("none", quota_bytes=quota)
+        with pytest.raises(InvalidInput):
+            await engine.set_quota("one", quota)
 
     await engine.rename_bank("two", "second")
     assert (await engine.recent("second")).total == 1
@@ -96,6 +99,39 @@ async def test_banks_are_created_renamed_and_deleted(
     assert list((tmp_path / "data" / "backups").iterdir()) == []
     await engine.put("second", NewMemory(text="a new one"))
     assert (await engine.recent("second")).total == 1
+
+
+async def test_quotas_set_at_once_or_with_a_put_find_the_bank(tmp_path: Path, clock: Clock) -> None:
+    async with open_engine(tmp_path, ranking=PlainRanking, now=clock) as engine:
+        await engine.put("w", NewMemory(text="first"))
+
+    async with open_engine(tmp_path, ranking=PlainRanking, now=clock) as engine:
+        async with anyio.create_task_group() as group:
+            for quota in (10_000_000, 20_000_000, 30_000_000):
+                group.start_soon(engine.set_quota, "w", quota)
+                group.start_soon(engine.put, "w", NewMemory(text=f"beside {quota}"))
+
+        assert engine.bank("w").quota_bytes == 30_000_000
+        assert (await engine.recent("w")).total == 4
+        assert [opened.bank for opened in engine._banks.open_banks()] == [engine.bank("w")]
+
+
+async def test_a_bank_renamed_twice_at_once_has_one_name(engine: EmbeddedEngine) -> None:
+    await engine.put("w", NewMemory(text="x"))
+    outcomes: list[str] = []
+
+    async def rename(new: str) -> None:
+        try:
+            outcomes.append((await engine.rename_bank("w", new)).name)
+        except BankNotFound as error:
+            outcomes.append(f"no {error.bank}")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(rename, "a")
+        group.start_soon(rename, "b")
+
+    assert outcomes == ["a", "no w"]
+    assert [bank.name for bank in engine.banks()] == ["a"]
 
 
 async def test_a_bank_is_deleted_after_its_users_are_done(engine: EmbeddedEngine) -> None:

@@ -4,11 +4,23 @@ import json
 import sqlite3
 from pathlib import Path
 
+import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
-from store.database import Connection
+from store import backup
+from store.care import BACKUPS_KEPT
+from store.database import Connection, opened_copy
 from store.embedded import EmbeddedEngine, open_engine
-from store.errors import EraseIncomplete, ImportRefused, NotFound, StorageDamaged
+from store.errors import (
+    EraseIncomplete,
+    ImportRefused,
+    InvalidInput,
+    NotFound,
+    StorageBusy,
+    StorageDamaged,
+    StorageFull,
+)
 from store.model import (
     AgentProfile,
     Evidence,
@@ -221,6 +233,32 @@ async def test_a_damaged_export_is_refused_and_nothing_is_written(
     assert [bank.name for bank in engine.banks()] == ["w"]
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("missing/deeper/x.jsonl", "there is no directory 'missing/deeper'"),
+        ("file/x.jsonl", "there is no directory 'file'"),
+        ("here", "is a directory"),
+        ("x" * 300, "cannot be written (ENAMETOOLONG)"),
+        ("", "must name a file"),
+    ],
+)
+async def test_an_export_to_where_no_file_can_be_is_refused_in_the_callers_own_words(
+    engine: EmbeddedEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, said: str
+) -> None:
+    await engine.put("w", NewMemory(text="x"))
+    place = tmp_path / "elsewhere"
+    (place / "here").mkdir(parents=True)
+    (place / "file").write_text("a file")
+    monkeypatch.chdir(place)
+
+    with pytest.raises(InvalidInput) as refused:
+        await engine.export("w", Path(given))
+
+    assert (refused.value.field, refused.value.rule) == ("path", said)
+    assert sorted(path.name for path in place.iterdir()) == ["file", "here"]
+
+
 # --- backup and restore -----------------------------------------------------------------------
 
 
@@ -285,6 +323,94 @@ async def test_only_the_newest_backups_are_kept(engine: EmbeddedEngine, clock: C
         clock.advance(1)
 
     assert [entry.name for entry in await engine.backups("w")] == list(reversed(made[2:]))
+
+
+async def test_the_oldest_of_as_many_backups_as_are_kept_can_be_restored(
+    engine: EmbeddedEngine, clock: Clock
+) -> None:
+    await engine.put("w", NewMemory(text="the first state"))
+    made = []
+    for n in range(BACKUPS_KEPT):
+        made.append((await engine.back_up("w")).name)
+        clock.advance(1)
+        await engine.put("w", NewMemory(text=f"later state {n}"))
+
+    restored = await engine.restore("w", made[0])
+
+    assert restored.items == 1
+    assert [item.text for item in (await engine.recent("w")).items] == ["the first state"]
+    names = [entry.name for entry in await engine.backups("w")]
+    assert made[0] in names
+    newest = next(name for name in names if name not in made)
+    assert (await engine.restore("w", newest)).items == 1 + BACKUPS_KEPT
+
+
+async def test_a_backup_made_after_the_clock_went_back_is_kept(
+    engine: EmbeddedEngine, clock: Clock
+) -> None:
+    await engine.put("w", NewMemory(text="x"))
+    for _ in range(BACKUPS_KEPT):
+        await engine.back_up("w")
+        clock.advance(1000)
+    clock.advance(-3_600_000)
+
+    made = await engine.back_up("w")
+
+    assert made.name in [entry.name for entry in await engine.backups("w")]
+
+
+async def test_what_is_put_while_a_backup_is_restored_is_in_the_bank_or_in_a_backup(
+    engine: EmbeddedEngine,
+) -> None:
+    await engine.put_many("w", [NewMemory(text=f"memory {n} {'word ' * 50}") for n in range(500)])
+    made = await engine.back_up("w")
+    acknowledged: set[str] = set()
+    refused = 0
+
+    async def write(writer: int) -> None:
+        nonlocal refused
+        n = 0
+        while not is_restored.is_set():
+            n += 1
+            try:
+                put = await engine.put("w", NewMemory(text=f"racing {writer} {n}"))
+            except StorageBusy:
+                refused += 1
+                await checkpoint()
+            else:
+                acknowledged.add(put.id)
+
+    is_restored = anyio.Event()
+    async with anyio.create_task_group() as group:
+        for writer in range(4):
+            group.start_soon(write, writer)
+        await anyio.wait_all_tasks_blocked()
+        await engine.restore("w", made.name)
+        is_restored.set()
+
+    assert acknowledged
+    kept = {item.id for item in (await engine.recent("w", limit=5000)).items}
+    for file in engine._banks.backups(engine.bank("w")).glob("*.db"):
+        with opened_copy(file) as copy:
+            kept |= {id for (id,) in copy.execute("SELECT public_id FROM items")}
+    assert acknowledged - kept == set()
+
+
+async def test_without_room_for_a_backup_of_what_is_there_nothing_is_restored(
+    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.put("w", NewMemory(text="before"))
+    made = await engine.back_up("w")
+    await engine.put("w", NewMemory(text="after"))
+
+    def full(*_: object, **__: object) -> None:
+        raise StorageFull("no space left on the disk")
+
+    monkeypatch.setattr(backup, "make", full)
+    with pytest.raises(StorageFull):
+        await engine.restore("w", made.name)
+
+    assert (await engine.recent("w")).total == 2
 
 
 # --- check, repair, rebuild -------------------------------------------------------------------

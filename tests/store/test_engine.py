@@ -20,7 +20,8 @@ from store.errors import (
     TextTooLong,
     UndoExpired,
 )
-from store.model import Filters, NewMemory, Provenance, Query
+from store.model import Filters, NewDocument, NewMemory, Provenance, Query
+from store.stats import database_bytes
 from tests.support.clock import START, Clock
 from tests.support.plain_ranking import PlainRanking
 
@@ -290,6 +291,61 @@ async def test_a_quota_stops_puts_and_not_reads(engine: EmbeddedEngine) -> None:
     assert (await engine.recent("small")).total > 0
     await engine.set_quota("small", None)
     await engine.put("small", NewMemory(text="room again"))
+
+
+async def test_a_quota_counts_what_is_about_to_be_put(engine: EmbeddedEngine) -> None:
+    await engine.create_bank("small", quota_bytes=400_000)
+    await engine.put("small", NewMemory(text="before"))
+    body = "\n\n".join(f"paragraph {n} {'word ' * 100}" for n in range(1_000))
+    many = [NewMemory(text=f"{n} {'word ' * 50}") for n in range(2_000)]
+
+    with pytest.raises(QuotaExceeded):
+        await engine.put("small", NewMemory(text="word " * 60_000))
+    with pytest.raises(QuotaExceeded):
+        await engine.put_many("small", many)
+    with pytest.raises(QuotaExceeded):
+        await engine.upsert_document("small", NewDocument(source="s", source_id="1", body=body))
+    kept = (await engine.recent("small")).items[0]
+    with pytest.raises(QuotaExceeded):
+        await engine.change("small", kept.id, text="other " * 60_000)
+
+    assert [item.text for item in (await engine.recent("small")).items] == ["before"]
+    assert await engine.documents("small") == []
+    assert (await engine.stats("small")).disk_bytes < 2_000_000
+    await engine.put("small", NewMemory(text="a small one fits"))
+
+
+@pytest.mark.parametrize("size", [10, 100, 2_000])
+async def test_a_bank_settles_within_its_quota(
+    engine: EmbeddedEngine, tmp_path: Path, size: int
+) -> None:
+    quota = 1_000_000
+    await engine.create_bank("small", quota_bytes=quota)
+    with pytest.raises(QuotaExceeded):
+        for n in range(1_000):
+            new = [NewMemory(text=f"{n} {k} {'word ' * size}") for k in range(20)]
+            await engine.put_many("small", new)
+    await engine.settle("small")
+
+    async with engine._banks.use("small") as opened:
+        assert quota / 2 < await opened.database.read(database_bytes) <= quota
+
+
+async def test_in_a_full_bank_a_retry_is_known_and_a_text_can_become_shorter(
+    engine: EmbeddedEngine,
+) -> None:
+    put = await engine.put("small", NewMemory(text="word " * 2_000, idempotency_key="k"))
+    await engine.set_quota("small", 1)
+    with pytest.raises(QuotaExceeded):
+        await engine.put("small", NewMemory(text="new"))
+
+    changed = await engine.change("small", put.id, text="word " * 10)
+    assert changed.text == "word " * 10
+    await engine.erase("small", [put.id])
+    await engine.set_quota("small", 1_000_000)
+    again = await engine.put("small", NewMemory(text="said", idempotency_key="k2"))
+    await engine.set_quota("small", 100)
+    assert (await engine.put("small", NewMemory(text="said", idempotency_key="k2"))).id == again.id
 
 
 async def test_everything_is_there_after_a_restart(tmp_path: Path, clock: Clock) -> None:

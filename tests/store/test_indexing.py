@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 
 from store import indexing, vectors
@@ -223,8 +224,7 @@ def test_a_process_that_leaves_while_vectors_are_made_ends_in_order(tmp_path: Pa
 import sys, anyio
 from pathlib import Path
 from store.embedded import open_engine
-from store.matrix import pack
-from store.model import NewMemory, Query, Stage
+from store.model import NewMemory, Query
 
 async def main():
     async with open_engine(Path(sys.argv[1])) as engine:
@@ -270,3 +270,55 @@ async def test_a_scan_that_takes_too_long_answers_with_what_it_saw(
         await engine.settle(BANK)
         found = await engine.search(Query(bank=BANK, text="feline", mode="semantic"))
         assert found.degraded == ()
+
+
+@pytest.mark.usefixtures("few")
+async def test_a_bank_that_cannot_be_indexed_costs_nobody_else_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(connection: Connection) -> None:
+        raise ValueError("nobody expected this")
+
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        await put(engine, "The kitten is asleep")
+        with monkeypatch.context() as patched:
+            patched.setattr(indexing, "_next_pending", broken)
+            await engine.settle(BANK)
+            assert "indexing-stopped" in engine.health().degraded
+        await engine.settle(BANK)
+        assert await best(engine, "feline") == "The kitten is asleep"
+        assert engine.health().degraded == ()
+
+
+@pytest.mark.usefixtures("few")
+async def test_a_broken_snapshot_that_cannot_be_moved_is_no_reason_to_stop(tmp_path: Path) -> None:
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        await put(engine, "The kitten is asleep", *(f"note {n}" for n in range(120)))
+        await engine.settle(BANK)
+    (snapshot,) = snapshots(tmp_path)
+    snapshot.write_bytes(b"broken")
+    (snapshot.with_name(snapshot.name + ".damaged") / "in the way").mkdir(parents=True)
+    async with opened(tmp_path, FakeEmbedder()) as engine:
+        assert await best(engine, "feline") == "The kitten is asleep"
+        await engine.settle(BANK)
+        assert await best(engine, "feline") == "The kitten is asleep"
+        assert engine.health().degraded == ()
+
+
+@pytest.mark.usefixtures("few")
+async def test_an_engine_that_is_cut_off_with_graphs_to_save_ends(tmp_path: Path) -> None:
+    with anyio.fail_after(10), anyio.CancelScope() as scope:
+        async with opened(tmp_path, FakeEmbedder()) as engine:
+            for bank in ("a", "b"):
+                new = [NewMemory(text=f"note {n}") for n in range(120)]
+                await engine.put_many(bank, new)
+                await engine.settle(bank)
+            for snapshot in snapshots(tmp_path):
+                snapshot.unlink()
+            for bank in ("a", "b"):
+                async with engine._banks.use(bank) as used:
+                    tended = engine._ranking._of(used)  # type: ignore[attr-defined]  # the real one
+                    tended.index._saved = 0
+            scope.cancel()
+            await anyio.sleep(5)
+    assert len(snapshots(tmp_path)) == 2, "what was to be saved is"

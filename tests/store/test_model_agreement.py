@@ -2,10 +2,12 @@
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from anyio.abc import TaskGroup
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -19,12 +21,14 @@ from hypothesis.stateful import (
     rule,
 )
 
+from store.access import Ranking
 from store.embedded import EmbeddedEngine, open_engine
 from store.errors import NotFound
 from store.lexical import index_text
 from store.model import NewMemory, Query
 from tests.support.clock import Clock
 from tests.support.plain_ranking import PlainRanking
+from tests.support.real_ranking import real_ranking, small_graphs
 
 WORDS = ("boat", "red", "river", "snake_case", "東京", "née", "C++", "the")
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
@@ -35,6 +39,7 @@ class EngineAgreesWithDictionary(RuleBasedStateMachine):
 
     ids = Bundle("ids")
     tokens = Bundle("tokens")
+    ranking: Callable[[TaskGroup], Ranking] = staticmethod(PlainRanking)
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +59,7 @@ class EngineAgreesWithDictionary(RuleBasedStateMachine):
         self.call(self.engine.create_bank, "w")
 
     def open(self) -> None:
-        engine = open_engine(self.directory, ranking=PlainRanking, now=self.clock)
+        engine = open_engine(self.directory, ranking=self.ranking, now=self.clock)
         self.opened = self.portal.wrap_async_context_manager(engine)
         self.engine = self.opened.__enter__()
 
@@ -152,7 +157,8 @@ class EngineAgreesWithDictionary(RuleBasedStateMachine):
 
     @rule(word=st.sampled_from(WORDS[:-1]))
     def search_finds_exactly_what_says_it(self, word: str) -> None:
-        found = self.call(self.engine.search, Query(bank="w", text=word, limit=1000))
+        query = Query(bank="w", text=word, limit=1000, mode="keyword")
+        found = self.call(self.engine.search, query)
         wanted = set(index_text(word).split())
         said = {id for id, text in self.live.items() if wanted & set(index_text(text).split())}
         assert {hit.item.id for hit in found.hits} == said
@@ -185,7 +191,42 @@ class EngineAgreesWithDictionary(RuleBasedStateMachine):
         shutil.rmtree(self.place)
 
 
+class RealRankingAgreesWithDictionary(EngineAgreesWithDictionary):
+    """The same with vectors, graphs, holes in them and snapshots."""
+
+    ranking = staticmethod(real_ranking)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.small = small_graphs()
+        self.small.__enter__()
+
+    @rule(target=EngineAgreesWithDictionary.ids, count=st.integers(15, 30), word=texts)
+    def put_a_crowd(self, count: int, word: str) -> Any:
+        return self.put_many([f"{word} {number}" for number in range(count)])
+
+    @rule()
+    def settle(self) -> None:
+        self.call(self.engine.settle, "w")
+
+    @rule(text=texts)
+    def search_by_meaning_finds_all_there_is_and_nothing_else(self, text: str) -> None:
+        query = Query(bank="w", text=text, limit=1000, mode="semantic")
+        self.call(self.engine.settle, "w")
+        found = self.call(self.engine.search, query)
+        assert found.degraded == ()
+        assert {hit.item.id for hit in found.hits} == set(self.live)
+        few = self.call(self.engine.search, Query(bank="w", text=text, limit=3, mode="semantic"))
+        assert len(few.hits) == min(3, len(self.live)), "nothing that is gone stands in the way"
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.small.__exit__(None, None, None)
+
+
 TestEngineAgreesWithDictionary = EngineAgreesWithDictionary.TestCase
-TestEngineAgreesWithDictionary.settings = settings(
-    max_examples=max(10, settings().max_examples // 4), stateful_step_count=25, deadline=None
-)
+TestRealRankingAgreesWithDictionary = RealRankingAgreesWithDictionary.TestCase
+for each in (TestEngineAgreesWithDictionary, TestRealRankingAgreesWithDictionary):
+    each.settings = settings(
+        max_examples=max(10, settings().max_examples // 4), stateful_step_count=25, deadline=None
+    )

@@ -58,6 +58,8 @@ async def test_ten_thousand_fuzzed_queries_and_every_hostile_one_are_answered(
         )
 
         assert await ask_all(engine, fuzzed(10_000, seed), "keyword") == 10_000
+        assert await ask_all(engine, fuzzed(500, seed + 1), "hybrid") == 500
+        assert await ask_all(engine, fuzzed(500, seed + 2), "semantic") == 500
         assert await ask_all(engine, HOSTILE, "keyword") == len(HOSTILE)
         assert await ask_all(engine, HOSTILE, "hybrid") == len(HOSTILE)
         assert await ask_all(engine, HOSTILE, "semantic") == len(HOSTILE)

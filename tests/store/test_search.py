@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from store import ranking, search
+from store.database import Database
 from store.embedded import EmbeddedEngine, open_engine
-from store.model import MODES, Filters, NewDocument, NewMemory, Query
+from store.errors import StorageFull
+from store.model import MODES, Filters, Mode, NewCard, NewDocument, NewMemory, Query
 from store.ranking import HybridRanking
 from tests.store.test_lexical import HOSTILE
 from tests.support.clock import Clock
@@ -52,6 +54,56 @@ async def ask_into(
 ) -> None:
     """Ask in a task of its own, and leave the answer there."""
     found.append(await ask(engine, text, **how))
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_was_superseded_does_not_crowd_out_what_holds(
+    engine: EmbeddedEngine, mode: Mode
+) -> None:
+    for version in range(60):
+        card = NewCard(category="decision", title="deploy", summary=f"deploy deploy {version}")
+        await engine.put_cards(BANK, [card])
+    await put(
+        engine,
+        *(
+            f"note {n} has many words and says deploy only in passing, among others"
+            for n in range(12)
+        ),
+    )
+    found = await ask(engine, "deploy", mode=mode, limit=10)
+    assert len(found) == 10
+    assert sum(text.startswith("note") for text in found) >= 9
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_full_disk_hides_nothing_that_is_there(
+    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, mode: Mode
+) -> None:
+    await put(engine, "The kitten is asleep")
+    await engine.settle(BANK)
+    await put(engine, "A kitten purrs")
+
+    async def full(self: Database, work: object) -> None:
+        raise StorageFull("no space left on the disk")
+
+    monkeypatch.setattr(Database, "write", full)
+    found = await engine.search(Query(bank=BANK, text="kitten", mode=mode))
+    assert "The kitten is asleep" in [hit.item.text for hit in found.hits]
+    assert found.degraded == (() if mode == "keyword" else ("vectors-pending",))
+
+
+async def test_a_model_that_raises_anything_costs_only_the_meaning(
+    engine: EmbeddedEngine, embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put(engine, "The kitten is asleep")
+
+    def broken(texts: object) -> None:
+        raise ValueError("of another kind")
+
+    monkeypatch.setattr(embedder, "embed", broken)
+    found = await engine.search(Query(bank=BANK, text="kitten"))
+    assert found.mode == "keyword" and found.degraded == ("embedder-failed",)
+    assert found.hits[0].item.text == "The kitten is asleep"
 
 
 async def test_what_was_just_put_is_found_by_its_meaning(engine: EmbeddedEngine) -> None:

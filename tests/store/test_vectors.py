@@ -94,7 +94,7 @@ def graphed(table: Table, *, limit: int = 100) -> VectorCache:
     cache = VectorCache(IDENTITY, exact_limit=limit)
     cache.refresh(table.connection, MODEL)
     builder = cache.new_graph()
-    builder.add(table.rows(), threads=1)
+    builder.add([row for row in table.rows() if len(row[2]) == 2 * DIMS], threads=1)
     assert cache.adopt(builder)
     cache.refresh(table.connection, MODEL)
     return cache
@@ -189,6 +189,53 @@ def test_what_is_gone_is_dropped_once_a_search_has_missed_it(table: Table) -> No
         assert 7 in (cache.nearest(vectors[6], 5) or ())
         cache.discard([7], table.change)
         assert 7 not in (cache.nearest(vectors[6], 5) or ())
+
+
+def test_a_crowd_that_is_gone_does_not_stand_in_the_way(table: Table) -> None:
+    crowd = random_vectors(1, seed=9) + 0.02 * random_vectors(150, seed=10)
+    crowd /= np.linalg.norm(crowd, axis=1, keepdims=True)
+    table.put(np.vstack([random_vectors(200), crowd.astype(np.float32)]))
+    cache = graphed(table)
+    gone = range(201, 351)
+    assert set(best(cache.nearest(crowd[0], 20), 20)) <= set(gone)
+    table.delete(*gone)
+    cache.discard(gone, table.change)
+    assert best(cache.nearest(crowd[0], 20), 5) == exact(table, crowd[0], 5)
+    assert len(cache.nearest(crowd[0], 20) or ()) == 20
+
+
+def test_a_crowd_that_moved_does_not_stand_in_the_way(table: Table) -> None:
+    crowd = random_vectors(1, seed=9) + 0.02 * random_vectors(150, seed=10)
+    crowd /= np.linalg.norm(crowd, axis=1, keepdims=True)
+    table.put(np.vstack([random_vectors(200), crowd.astype(np.float32)]))
+    cache = graphed(table)
+    table.put(-crowd.astype(np.float32), first=201)
+    cache.refresh(table.connection, MODEL)
+    found = cache.nearest(crowd[0], 20)
+    assert best(found, 5) == exact(table, crowd[0], 5)
+    while cache.extend(at_least=1):
+        pass
+    assert best(cache.nearest(crowd[0], 20), 5) == exact(table, crowd[0], 5)
+    assert best(cache.nearest(-crowd[0], 20), 1)[0] > 200
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x00\x11", b"\xff" * 2 * DIMS, b"\x00\x7c" * DIMS],
+    ids=["empty", "short", "no number", "endless"],
+)
+@pytest.mark.parametrize("limit", [100, 1000], ids=["graph", "matrix"])
+def test_a_damaged_vector_is_passed_over(table: Table, content: bytes, limit: int) -> None:
+    vectors = random_vectors(300)
+    table.put(vectors)
+    table.connection.execute("UPDATE vectors SET bytes = ? WHERE item = 7", (content,))
+    cache = graphed(table, limit=limit) if limit < 300 else VectorCache(IDENTITY)
+    cache.refresh(table.connection, MODEL)
+    assert best(cache.nearest(vectors[7], 20), 1) == [8]
+    found, is_all = scan(table.connection, vectors[7], MODEL, 20)
+    assert is_all and best(found, 1) == [8]
+    cosines = stored_cosines(table.connection, vectors[7], MODEL, [7, 8])
+    assert cosines[8] == pytest.approx(1.0, abs=0.01) and abs(cosines.get(7, 0.0)) <= 1.0
 
 
 def test_a_search_in_an_older_transaction_cannot_drop_what_a_newer_one_has_read(
