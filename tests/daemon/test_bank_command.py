@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -97,16 +97,34 @@ class Place:
         return any(text.encode() in path.read_bytes() for path in files)
 
 
-@pytest.fixture(params=["daemon", "alone"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Place]:
-    home, cwd = tmp_path / "home", tmp_path / "desk"
+@contextmanager
+def placed(root: Path, *, is_served: bool) -> Generator[Place]:
+    home, cwd = root / "home", root / "desk"
     home.mkdir()
     cwd.mkdir()
     ids = seeded(home)
     with ExitStack() as stack:
-        if request.param == "daemon":
+        if is_served:
             serve(home, stack)
         yield Place(home, cwd, ids)
+
+
+@pytest.fixture(params=["daemon", "alone"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Place]:
+    with placed(tmp_path, is_served=request.param == "daemon") as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=["daemon", "alone"])
+def standing(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[Place]:
+    """One place for all that must not change it."""
+    root = tmp_path_factory.mktemp("standing")
+    with placed(root, is_served=request.param == "daemon") as made:
+        (made.cwd / "taken").write_text("precious")
+        (made.cwd / "cut").write_text('{"format": "recalld-bank", "version": 1, "bank": "x"}\n')
+        yield made
 
 
 @pytest.fixture
@@ -234,17 +252,17 @@ def test_a_sound_bank_is_called_sound_and_rebuilt(place: Place) -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_a_line_and_nothing_is_changed(
-    place: Place, arguments: tuple[str, ...], code: int, words: str
+    standing: Place, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
-    (place.cwd / "taken").write_text("precious")
-    (place.cwd / "cut").write_text('{"format": "recalld-bank", "version": 1, "bank": "x"}\n')
-    before = place.json("list")["banks"]
-    got, why = place.refused(*arguments)
+    got, why = standing.refused(*arguments)
     assert (got, words in why) == (code, True), why
-    assert (place.cwd / "taken").read_text() == "precious"
-    assert sorted(path.name for path in place.cwd.iterdir()) == ["cut", "taken"]
-    after = place.json("list")["banks"]
-    assert [(b["bank"], b["items"]) for b in after] == [(b["bank"], b["items"]) for b in before]
+    assert (standing.cwd / "taken").read_text() == "precious"
+    assert sorted(path.name for path in standing.cwd.iterdir()) == ["cut", "taken"]
+
+
+def test_after_all_those_refusals_the_banks_are_as_they_were(standing: Place) -> None:
+    assert [(b["bank"], b["items"]) for b in standing.json("list")["banks"]] == [("work", 4)]
+    assert standing.json("check", "work")["problems"] == []
 
 
 def test_force_replaces_a_file_but_never_one_of_recallds_own(place: Place) -> None:
