@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from daemon import attach, bank_report
 from daemon.config import Settings
-from daemon.exits import CANNOT_CREATE, DEGRADED, INTERNAL, OK, UNAVAILABLE, USAGE, Exit
+from daemon.exits import CANNOT_CREATE, DEGRADED, INTERNAL, LOCKED, OK, UNAVAILABLE, USAGE, Exit
 
 if TYPE_CHECKING:
     import argparse
@@ -180,8 +180,7 @@ def _done(asked: Asked, settings: Settings, alone: Alone, count: Progress) -> di
     link = attach.connect(settings.socket, CONNECT_SECONDS)
     if link is None:
         # A client that starts a daemon meanwhile waits at this lock, rather than failing.
-        why = f"(recalld bank {asked['verb']}) has the data directory"
-        lock = attach.hold_start(settings, why)
+        lock = _hold(settings, f"(recalld bank {asked['verb']}) has the data directory")
         try:
             link = attach.connect(settings.socket, CONNECT_SECONDS)
             if link is None:
@@ -190,6 +189,14 @@ def _done(asked: Asked, settings: Settings, alone: Alone, count: Progress) -> di
             os.close(lock)
     with link:
         return _told(link, asked, settings, count)
+
+
+def _hold(settings: Settings, why: str) -> int:
+    try:
+        return attach.hold_start(settings, why)
+    except Exit as exit:
+        # To a bridge there is no daemon to be had; to us somebody is in the way.
+        raise Exit(LOCKED if exit.code == UNAVAILABLE else exit.code, exit.message) from None
 
 
 def _told(link: socket.socket, asked: Asked, settings: Settings, count: Progress) -> dict[str, Any]:

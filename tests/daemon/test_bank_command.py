@@ -5,12 +5,13 @@ import json
 import os
 import pty
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -225,6 +226,46 @@ def test_a_sound_bank_is_called_sound_and_rebuilt(place: Place) -> None:
     assert place.json("rebuild", "work")["items"] == 4
 
 
+def database_of(place: Place) -> Path:
+    (path,) = (place.home / "data" / "banks").glob("*/bank.db")
+    return path
+
+
+def test_a_damaged_row_is_reported_with_code_1_and_put_aside_by_repair(alone: Place) -> None:
+    with closing(sqlite3.connect(database_of(alone))) as raw, raw:
+        raw.execute("UPDATE items SET text = 'forged' WHERE public_id = ?", (alone.ids[1],))
+    done = alone.run("check", "work")
+    assert (done.returncode, done.stderr) == (1, "")
+    first, heads, *rows = done.stdout.splitlines()
+    assert first.startswith("work: ")
+    assert heads.split() == ["PROBLEM", "PART", "COUNT", "REMEDY"]
+    assert any(row.endswith("repair") for row in rows), done.stdout
+    assert alone.json("check", "work", "--repair")["problems"] == []
+    assert alone.items("work") == 3
+
+
+def test_a_bank_that_cannot_be_opened_is_listed_with_its_trouble_beside_the_others(
+    alone: Place,
+) -> None:
+    database_of(alone).write_bytes(b"not a database at all" * 1000)
+    alone.ok("create", "play")
+    play, work = alone.json("list")["banks"]
+    assert (play["items"], play["bank"]) == (0, "play")
+    assert (work["items"], work["bank"]) == (None, "work")
+    assert work["trouble"] in alone.ok("list")
+    code, why = alone.refused("check", "work")
+    assert code == 73
+    assert work["trouble"] in why
+
+
+def test_an_import_that_outgrows_the_quota_says_so(alone: Place) -> None:
+    alone.ok("export", "work", "out.jsonl")
+    alone.ok("create", "small", "--quota", "1")
+    code, why = alone.refused("import", "small", "out.jsonl")
+    assert code == 73
+    assert "its quota is 1" in why
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -425,22 +466,26 @@ def test_nobody_asks_for_it_over_http(alone: Place) -> None:
 
 
 def test_the_command_keeps_the_start_lock_while_it_works_alone(alone: Place) -> None:
-    """So that a client which starts a daemon meanwhile waits for us, rather than failing."""
+    """So that a client which starts a daemon meanwhile waits for us, as does a second command."""
+    with (alone.home / "config.toml").open("a") as file:
+        file.write("[daemon]\nstart_seconds = 0.2\n")
     settings = settings_for(alone.home)
     seen: list[str] = []
 
     def work(given: Settings, asked: dict[str, Any], _progress: object) -> dict[str, Any]:
         seen.append(given.start_lock.read_text())
-        variables = {"RECALLD_START_SECONDS": "0.2"}
-        with child(alone.home, "stdio", variables=variables) as bridge:
+        with child(alone.home, "stdio") as bridge:
             assert bridge.wait() == 69
             seen.append(bridge.errors())
+        code, why = alone.refused("backup", "work")
+        assert code == 75
+        seen.append(why)
         return {"bank": asked["bank"]}
 
     chosen = SimpleNamespace(verb="create", bank="x", quota=None, json=False)
     assert bank_command.run(chosen, settings, work) == 0
     note = f"pid {os.getpid()} (recalld bank create) has the data directory"
-    assert seen == [note, f"recalld: {note}; try again\n"]
+    assert seen == [note] + [f"recalld: {note}; try again\n"] * 2
 
 
 async def test_a_second_verb_on_a_bank_is_told_which_is_in_its_way(tmp_path: Path) -> None:
@@ -475,6 +520,42 @@ async def test_a_second_verb_on_a_bank_is_told_which_is_in_its_way(tmp_path: Pat
             assert len((await care.perform(List(), count))["banks"]) == 2
             end.set()
         assert (await care.perform(Backup(bank="work"), count))["bank"] == "work"
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "words"),
+    [
+        (b"", 69, "it ended before it was done"),
+        (b"nonsense\n", 69, "does not answer"),
+        (b'{"id":1,"error":{"code":-32601,"message":"Method not found"}}\n', 69, "older than this"),
+        (b'{"id":null,"error":{"code":-32001,"message":"Too many"}}\n', 69, "refused: Too many"),
+        (
+            b'{"id":1,"error":{"code":-32603,"message":"oh","data":{"errorId":"1"}}}\n',
+            70,
+            "refused: oh",
+        ),
+    ],
+)
+def test_a_daemon_that_does_not_do_it_is_never_taken_for_one_that_did(
+    alone: Place, answer: bytes, code: int, words: str
+) -> None:
+    path = alone.home / "run" / "recalld.sock"
+    path.parent.mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def daemon() -> None:
+            link, _ = listener.accept()
+            with link:
+                assert b"recalld/bank" in link.recv(65_536)
+                link.sendall(answer)
+
+        with ThreadPoolExecutor(1) as thread:
+            answering = thread.submit(daemon)
+            got, why = alone.refused("backup", "work")
+            answering.result(PATIENCE)
+    assert (got, words in why) == (code, True), why
 
 
 def test_a_long_silence_is_waited_through_as_long_as_pings_are_answered() -> None:
