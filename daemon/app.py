@@ -22,7 +22,7 @@ import msgspec
 import structlog
 from anyio.abc import TaskGroup
 
-from daemon import logs
+from daemon import directories, logs
 from daemon.bank_verbs import AnyVerb, Caretaker, Done, refused
 from daemon.completions import MemoryCompletions
 from daemon.config import Embedding, Settings
@@ -56,6 +56,7 @@ DRAIN_SECONDS: Final = 1.2
 CLOSE_SECONDS: Final = 0.3
 HOUSEKEEPING_SECONDS: Final = 30.0
 PARENT_SECONDS: Final = 2.0
+LOOK_SECONDS: Final = 2.0
 
 log: Final = structlog.get_logger()
 
@@ -137,7 +138,8 @@ def _embedder(chosen: Embedding) -> Embedder:
             EmbeddingSettings(endpoint=endpoint, model_path=file, hashed=chosen.hashed)
         )
     except EmbedderFailed as failure:
-        raise Exit(CONFIG, f"embedding: {failure}") from None
+        where = f"embedding.file {chosen.file}" if chosen.file else "embedding"
+        raise Exit(CONFIG, f"{where}: {failure}") from None
 
 
 def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
@@ -180,17 +182,19 @@ def _prepare(settings: Settings) -> None:
     except InvalidInput as error:
         raise Exit(CONFIG, f"--bank: {error.rule}") from None
     for directory in (settings.directories.data, settings.directories.state):
-        unix.private_directory(directory)
+        directories.keep_private(directory)
 
 
 async def serve(
     settings: Settings, *, is_spawned: bool, ready: int | None, http: bool = True
 ) -> int:
     """`recalld serve`: listen on the unix socket, and over HTTP, until told to stop."""
+    passed = unix.passed_socket(os.environ)
+    if passed is None:
+        unix.check_length(settings.socket)
     _prepare(settings)
     with owned(settings.lock, "recalld serve"):
-        passed = unix.passed_socket(os.environ)
-        listener = passed or unix.bind(settings.socket)
+        listener = passed or unix.bind(settings.socket, is_ours=settings.is_socket_ours)
         inode = 0 if passed else settings.socket.lstat().st_ino
         try:
             bound = _bind_http(settings) if http and not is_spawned else None
@@ -205,6 +209,7 @@ async def serve(
                 tasks.start_soon(_housekeeping, hub)
                 if is_spawned:
                     tasks.start_soon(_stop_when_idle, hub)
+                    tasks.start_soon(_stop_when_unreachable, hub, (settings.socket, settings.lock))
                 await hub.stopping.wait()
                 await _drain(hub, server, web)
                 tasks.cancel_scope.cancel()
@@ -317,10 +322,31 @@ async def _stop_when_idle(hub: Hub) -> None:
         await anyio.sleep(max(0.05, linger - idle if not hub.peers else min(linger, 5.0)))
 
 
+async def _stop_when_unreachable(hub: Hub, files: tuple[Path, ...]) -> None:
+    """A daemon whose socket or data directory is gone serves nobody, and keeps who comes next out.
+
+    What was acknowledged is on the disk already, or was deleted with it; bridges that are attached
+    find or start the next daemon.
+    """
+    ours = [_inode(path) for path in files]
+    while [_inode(path) for path in files] == ours:  # noqa: ASYNC110  (one has to look)
+        await anyio.sleep(LOOK_SECONDS)
+    log.warning("daemon.unreachable", gone=[p.name for p in files if _inode(p) is None])
+    hub.stop()
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.lstat().st_ino
+    except OSError:
+        return None
+
+
 async def _housekeeping(hub: Hub) -> None:
     while True:
         await anyio.sleep(HOUSEKEEPING_SECONDS)
         await hub.sessions.flush()
+        hub.prune()
 
 
 async def _drain(hub: Hub, server: asyncio.Server, web: "HttpServer | None") -> None:

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from daemon import directories
 from daemon.config import Settings
 from daemon.exits import CANNOT_CREATE, UNAVAILABLE, Exit
 
@@ -64,7 +65,7 @@ def connect_or_start(settings: Settings) -> socket.socket:
 def hold_start(settings: Settings, why: str) -> int:
     """The start lock, held until it is closed; who waits for it in vain is told why it is held."""
     deadline = time.monotonic() + settings.start_seconds
-    _make_directory(settings.directories.state)
+    directories.make(settings.directories.state)
     lock = os.open(settings.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         while not _is_taken(lock):
@@ -157,10 +158,3 @@ def _last_line(path: Path) -> str:
     except OSError:
         lines = []
     return lines[-1][:300] if lines else "it said nothing"
-
-
-def _make_directory(path: Path) -> None:
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise Exit(CANNOT_CREATE, f"{path}: {error.strerror}") from None

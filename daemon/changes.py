@@ -10,7 +10,8 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct
 
-from daemon.resources import watched
+from daemon.authority import Principal
+from daemon.resources import may_follow, watched
 from daemon.surface import Surface
 from protocol.jsonrpc import notification
 from protocol.mcp import SubscriptionFilter
@@ -93,11 +94,14 @@ class Changes:
                 listener.tell(method, params)
 
 
-def honoured(wants: SubscriptionFilter, surface: Surface) -> SubscriptionFilter:
-    """The part of a filter that this surface can ever serve (U01, U03)."""
+def honoured(
+    wants: SubscriptionFilter, surface: Surface, principal: Principal
+) -> SubscriptionFilter:
+    """The part of a filter that this surface can ever serve (U01, U03), to this caller."""
+    uris = wants.resource_subscriptions if surface.resources else []
     return SubscriptionFilter(
         tools_list_changed=wants.tools_list_changed and "tools" in surface.changing,
         prompts_list_changed=wants.prompts_list_changed and "prompts" in surface.changing,
         resources_list_changed=wants.resources_list_changed and "resources" in surface.changing,
-        resource_subscriptions=wants.resource_subscriptions if surface.resources else [],
+        resource_subscriptions=[uri for uri in uris if may_follow(principal, uri)],
     )

@@ -5,7 +5,7 @@ import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from daemon.config import Settings, load
+from daemon.config import Settings, load, unknown_variables
 from daemon.exits import INTERNAL, UNAVAILABLE, USAGE, Exit, leaves
 
 if TYPE_CHECKING:
@@ -127,6 +127,9 @@ def _run(chosen: SimpleNamespace) -> int:
     if command == "stdio":
         _need_descriptors()
     settings = load(flags, os.environ)
+    if command != "health" and not given.get("spawned"):
+        for remark in unknown_variables(os.environ):
+            sys.stderr.write(f"recalld: {remark}\n")
     if settings.bank == "auto":
         from pathlib import Path
 

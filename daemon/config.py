@@ -6,10 +6,11 @@ nothing heavy of it.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
+from daemon.choice import chosen
 from daemon.exits import CONFIG, Exit
 
 
@@ -75,6 +76,15 @@ def _names(name: str, value: Any) -> tuple[str, ...]:
     return tuple(word for word in words if word)
 
 
+def _dialects(name: str, value: Any) -> str:
+    names = _text(name, value)
+    try:
+        chosen(names)
+    except LookupError as error:
+        raise Exit(CONFIG, f"{name}: {str(error.args[0]).removeprefix('dialects: ')}") from None
+    return names
+
+
 def _flag(name: str, value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -87,6 +97,7 @@ def _flag(name: str, value: Any) -> bool:
 
 
 MIB: Final = 1024 * 1024
+PREFIX: Final = "RECALLD_"
 
 SETTINGS: Final = (
     Setting(
@@ -226,7 +237,7 @@ SETTINGS: Final = (
         "server.dialects",
         ("RECALLD_DIALECTS",),
         "",
-        _text,
+        _dialects,
         "comma-separated tool surfaces to serve; all by default",
     ),
     Setting(
@@ -298,7 +309,7 @@ SETTINGS: Final = (
         ("RECALLD_FIXTURES",),
         False,
         _flag,
-        "serve the test fixtures instead of memory tools",
+        "serve the test fixtures instead of memory tools; no rate limit then unless one is set",
     ),
 )
 
@@ -355,6 +366,8 @@ class Settings:
         self.api_key: str = values["server.api_key"]
         self.fixtures: bool = values["server.fixtures"]
         self.socket = socket_path(directories, values["server.socket"])
+        #: Whether it is where we would put it, in a directory of our own.
+        self.is_socket_ours = self.socket.parent == socket_path(directories, "").parent
 
     @property
     def lock(self) -> Path:
@@ -375,8 +388,7 @@ class Settings:
 def load(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
     """Settings from file, environment and flags; `Exit` names what is wrong and where."""
     directories = find_directories(environment)
-    values = {setting.key: setting.default for setting in SETTINGS}
-    values.update(_from_file(directories.config))
+    values: dict[str, Any] = dict(_from_file(directories.config))
     for setting in SETTINGS:
         for variable in reversed(setting.variables):
             if environment.get(variable, ""):
@@ -384,7 +396,10 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
         if flags.get(setting.key) is not None:
             flag = "--" + setting.key.rpartition(".")[2].replace("_", "-")
             values[setting.key] = setting.read(flag, flags[setting.key])
-    return Settings(directories, values)
+    if values.get("server.fixtures"):
+        # A conformance run asks more in a minute than anybody at a keyboard.
+        values.setdefault("limits.requests_per_minute", 0)
+    return Settings(directories, {setting.key: setting.default for setting in SETTINGS} | values)
 
 
 def _embedding(values: Mapping[str, Any]) -> Embedding:
@@ -446,29 +461,48 @@ def _from_file(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise Exit(CONFIG, f"config file cannot be read: {error.strerror}") from None
+        raise Exit(CONFIG, f"config file {path}: cannot be read: {error.strerror}") from None
     import tomllib
 
     try:
         tables = tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Exit(CONFIG, f"config file is not TOML: {error}") from None
+        raise Exit(CONFIG, f"config file {path}: is not TOML: {error}") from None
     known = {setting.key: setting for setting in SETTINGS}
     values: dict[str, Any] = {}
     for section, entries in tables.items():
         if not isinstance(entries, dict):
-            raise _unknown(section, known)
+            raise _unknown(path, section, known)
         for name, value in cast("dict[str, Any]", entries).items():
             key = f"{section}.{name}"
             if key not in known:
-                raise _unknown(key, known)
-            values[key] = known[key].read(f"config file, {key}", value)
+                raise _unknown(path, key, known)
+            values[key] = known[key].read(f"config file {path}: {key}", value)
     return values
 
 
-def _unknown(key: str, known: Mapping[str, Setting]) -> Exit:
+def _unknown(path: Path, key: str, known: Mapping[str, Setting]) -> Exit:
+    hint = _suggestion(key, known, 0.4)
+    return Exit(CONFIG, f"config file {path}: unknown setting {key}{hint}")
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """A remark for each variable that is called like ours and is none.
+
+    Not an error, as in the file: an environment is inherited, and may be meant for another version.
+    """
+    known = {"RECALLD_HOME", *(name for setting in SETTINGS for name in setting.variables)}
+    strange = (name for name in environment if name.startswith(PREFIX) and name not in known)
+    ours = [name.removeprefix(PREFIX) for name in known if name.startswith(PREFIX)]
+    return [
+        f"{name}: is set, and is no variable of recalld's"
+        + _suggestion(name.removeprefix(PREFIX), ours, 0.6, PREFIX)
+        for name in sorted(strange)
+    ]
+
+
+def _suggestion(name: str, known: Iterable[str], cutoff: float, prefix: str = "") -> str:
     import difflib
 
-    close = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return Exit(CONFIG, f"config file: unknown setting {key}{hint}")
+    close = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+    return f"; did you mean {prefix}{close[0]}?" if close else ""

@@ -7,6 +7,8 @@ tool, which says of itself that it destroys.
 
 from typing import Any, Final, cast
 
+from msgspec import UNSET
+
 from daemon.tools import Context, ToolSpec
 from protocol.mcp import InputRequired
 
@@ -26,13 +28,12 @@ _FORM: Final[dict[str, Any]] = {
 }
 
 
-def can_confirm(spec: ToolSpec, context: Context) -> bool:
-    """Whether this call has to be confirmed by somebody, and can be."""
-    return (
-        spec.destructive
-        and context.revision.elicitation
-        and context.capabilities.has("elicitation")
-    )
+def can_confirm(context: Context) -> bool:
+    """Whether there is somebody to ask: a client that shows forms, not only URLs."""
+    modes = context.capabilities.elicitation
+    if modes is UNSET or not context.revision.elicitation:
+        return False
+    return not modes or "form" in modes
 
 
 async def confirmed(spec: ToolSpec, context: Context) -> bool | InputRequired:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from daemon.config import find_directories
-from daemon.exits import leaves
+from daemon.directories import make
+from daemon.exits import Exit, leaves
 from daemon.version import VERSION
 
 FILE: Final = "crash.log"
@@ -40,6 +41,8 @@ def keep(failure: Exception, command: str, environment: Mapping[str, str]) -> st
         _append(path, json.dumps(entry).encode() + b"\n")
     except OSError as error:
         return f"{said} (and {path} cannot be written: {error.strerror})"
+    except Exit as exit:
+        return f"{said} (and {exit.message})"
     return f"{said}; please report it with the last line of {path}, which quotes no memory"
 
 
@@ -52,7 +55,7 @@ def _described(failure: BaseException) -> dict[str, Any]:
 
 
 def _append(path: Path, line: bytes) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make(path.parent)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
     try:

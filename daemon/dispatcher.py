@@ -6,7 +6,8 @@ this module: what it means is said by `daemon.failures`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final
 
 import structlog
 from msgspec import Struct
@@ -74,6 +75,12 @@ class Dispatcher:
                 self._done(call, caller, started)
             return given
         return self._finish(given, call, caller, started)
+
+    def span(self, name: str, traceparent: str | None) -> AbstractContextManager[Any]:
+        """A span for work that is no call of the protocol's; nothing where nobody traces."""
+        if self._tracer is None:
+            return nullcontext()
+        return self._tracer.span(name, traceparent)
 
     async def _traced(self, tracer: Tracer, method: Method, call: Call, caller: Caller) -> bytes:
         with tracer.span(call.method, call.meta.traceparent):

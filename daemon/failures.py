@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 
 from daemon.authority import Forbidden
-from daemon.tools import ArgumentsRefused, ToolFailure, ToolSpec
+from daemon.tools import ArgumentsRefused, Denied, ToolFailure, ToolSpec
 from protocol.errors import ErrorObject, Fault, ProtocolError, error_object
 from protocol.mcp import CallToolResult, error_result
 from protocol.revisions import Revision
@@ -95,19 +95,31 @@ def refusal(spec: ToolSpec, failure: Exception, revision: Revision) -> CallToolR
     Wrong arguments are an error in the older revisions and a result in the newer (D14), whether
     the schema refused them or the engine did.
     """
+    if isinstance(failure, Denied):
+        return spec.refuse(str(failure))
     if isinstance(failure, (ToolFailure, Forbidden)):
         return error_result(str(failure))
     if isinstance(failure, (ArgumentsRefused, InvalidInput)):
-        reason = str(failure)
-        if isinstance(failure, InvalidInput):
-            head, dot, rest = failure.field.partition(".")
-            reason = f"{spec.fields.get(head, head)}{dot}{rest}: {failure.rule}"
+        reason = reason_of(spec, failure)
         if revision.argument_errors_are_results:
             return spec.refuse(reason)
         raise ProtocolError(Fault.INVALID_PARAMS, reason) from None
     if spec.fail is not None:
         return spec.fail(failure)
     raise failure
+
+
+def reason_of(spec: ToolSpec, failure: Exception) -> str:
+    """Why not, in the words of the tool's arguments."""
+    if not isinstance(failure, InvalidInput):
+        return str(failure)
+    head, dot, rest = failure.field.partition(".")
+    return f"{spec.fields.get(head, head)}{dot}{rest}: {failure.rule}"
+
+
+def is_known(failure: Exception) -> bool:
+    """Whether a failure is one of those we have words for; anything else is a crash."""
+    return isinstance(failure, tuple(kind for kind, _fault, _status in FAULTS))
 
 
 def status_of(failure: Exception) -> int:

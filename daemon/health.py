@@ -46,6 +46,24 @@ class Health(Struct, frozen=True, kw_only=True, rename="camel"):
     degraded: list[str] | UnsetType = UNSET
 
 
+class Glance(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a caller that is not the owner hears: how we are, and no figures of others' work."""
+
+    status: str
+    version: str
+    tools_registered: int
+    database: str
+
+
+def glance(health: Health) -> Glance:
+    return Glance(
+        status=health.status,
+        version=health.version,
+        tools_registered=health.tools_registered,
+        database=health.database,
+    )
+
+
 def memory_use() -> MemoryUse:
     """This process's memory in bytes, as the kernel counts it."""
     fields: dict[str, int] = {}

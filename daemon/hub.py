@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import anyio
@@ -71,6 +71,8 @@ class Hub:
         self.methods = frozenset(METHODS)
         self.clock = clock
         self.peers: set[Peer] = set()
+        #: Who says which windows of the limiter somebody holds.
+        self.holders: list[Callable[[], Iterable[str]]] = [self._peer_keys]
         self.in_flight = 0
         #: Where HTTP is open, if it is.
         self.http: str | None = None
@@ -100,8 +102,15 @@ class Hub:
     def leave(self, peer: Peer) -> None:
         self.peers.discard(peer)
         self.idle_since = self._clock()
-        self.limiter.prune({p.session_id or p.name for p in self.peers})
+        self.prune()
         self._changed()
+
+    def prune(self) -> None:
+        """Forget the limiter's windows that are empty and that nobody holds."""
+        self.limiter.prune({key for holder in self.holders for key in holder()})
+
+    def _peer_keys(self) -> list[str]:
+        return [peer.session_id or peer.name for peer in self.peers]
 
     def begin(self) -> None:
         """A call started that somebody waits for."""
@@ -135,6 +144,8 @@ class Hub:
 
     async def health(self, surface: Surface) -> Health:
         """Seed 003's health/check, with true numbers."""
+        if self.sessions.trouble:
+            await self.sessions.flush()  # it may be over, and nobody has tried since
         total = await self.sessions.total()
         engine = self._engine()
         trouble = self.sessions.trouble
@@ -168,14 +179,14 @@ class Hub:
             ),
         ]
 
-    async def status(self) -> dict[str, Any]:
-        """What `recalld status` prints."""
+    async def status(self, *, besides: int = 0) -> dict[str, Any]:
+        """What `recalld status` prints; `besides` who asks, on a connection and by a call."""
         return {
             "version": self.version,
             "pid": self.pid,
             "uptime": int(self._clock() - self._started),
-            "connections": len(self.peers),
-            "inFlight": self.in_flight,
+            "connections": len(self.peers) - besides,
+            "inFlight": self.in_flight - besides,
             "sessions": {"total": await self.sessions.total(), "active": self._active()},
             "socket": str(self.settings.socket),
             "http": self.http,

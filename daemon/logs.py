@@ -6,6 +6,8 @@ call; lengths and ids do. On stdio, stdout is the wire, so nothing here ever tou
 
 import logging
 import sys
+import time
+from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
 import orjson
@@ -21,6 +23,34 @@ LEVELS: Final = {
 }
 
 
+#: Events that come in floods while the trouble lasts: one a minute says it.
+FLOODS: Final = frozenset({"write.refused"})
+FLOOD_SECONDS: Final = 60.0
+
+
+class Sparing:
+    """Lets one event of a flood through a minute, with how many it stands for."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._since: dict[tuple[str, Any], float] = {}
+        self._held: dict[tuple[str, Any], int] = {}
+
+    def __call__(
+        self, _logger: Any, _method: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
+        if event["event"] not in FLOODS:
+            return event
+        kind, now = (event["event"], event.get("reason")), self._clock()
+        since = self._since.get(kind)
+        if since is not None and now - since < FLOOD_SECONDS:
+            self._held[kind] = self._held.get(kind, 0) + 1
+            raise structlog.DropEvent
+        self._since[kind] = now
+        event["unsaid"] = self._held.pop(kind, 0)
+        return event
+
+
 def configure(level: str) -> None:
     """Set up structlog once, at the start of a process."""
     patient = patient_stderr()
@@ -28,6 +58,7 @@ def configure(level: str) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            Sparing(time.monotonic),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.JSONRenderer(serializer=_serialize),

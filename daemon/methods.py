@@ -21,6 +21,7 @@ from daemon.context import CallContext
 from daemon.dispatcher import Method
 from daemon.exits import CONFIG
 from daemon.failures import refusal
+from daemon.health import glance
 from daemon.steps import counted
 from daemon.tools import Answer, ArgumentsRefused, BoundTool, ToolFailure
 from protocol import mcp
@@ -83,7 +84,9 @@ def _ping(_call: Call, _caller: Caller) -> bytes:
 
 
 async def _health(call: Call, caller: Caller) -> bytes:
-    return caller.hub.shaper.result(await caller.hub.health(caller.surface), call.revision)
+    health = await caller.hub.health(caller.surface)
+    told = health if caller.principal.is_owner else glance(health)
+    return caller.hub.shaper.result(told, call.revision)
 
 
 # --- tools -----------------------------------------------------------------------------------
@@ -108,10 +111,11 @@ def _call(call: Call, caller: Caller) -> bytes | Awaitable[bytes]:
         check_arguments(caller.headers, tool.mirrored, bytes(params.arguments))
     context = CallContext(call, caller, params.input_responses, params.request_state)
     revision = _revision(call)
-    if tool.spec.destructive and can_confirm(tool.spec, context):
-        return _confirm_first(tool, params.arguments, context, caller)
     try:
-        given = tool.call(params.arguments, context)
+        typed = tool.admit(params.arguments, context)
+        if tool.spec.destructive and tool.spec.would_destroy(typed) and can_confirm(context):
+            return _confirm_first(tool, typed, context, caller)
+        given = tool.run(typed, context)
     except SAYS_NO as failure:
         return _tool_answer(refusal(tool.spec, failure, revision), revision, caller)
     if isinstance(given, Awaitable):
@@ -130,9 +134,9 @@ async def _call_later(
 
 
 async def _confirm_first(
-    tool: BoundTool, arguments: Raw, context: CallContext, caller: Caller
+    tool: BoundTool, typed: Any, context: CallContext, caller: Caller
 ) -> bytes:
-    """A call that destroys: a person is asked before it begins."""
+    """A call that destroys, and that may be made: a person is asked before it begins."""
     revision = context.revision
     try:
         said = await confirmed(tool.spec, context)
@@ -140,7 +144,7 @@ async def _confirm_first(
             return _tool_answer(said, revision, caller)
         if not said:
             raise ToolFailure(DECLINED)
-        given = tool.call(arguments, context)
+        given = tool.run(typed, context)
         answer = await given if isinstance(given, Awaitable) else given
     except SAYS_NO as failure:
         answer = refusal(tool.spec, failure, revision)
@@ -264,7 +268,8 @@ def _set_log_level(call: Call, caller: Caller) -> bytes:
 
 async def _listen_for_changes(call: Call, caller: Caller) -> bytes:
     """Acknowledge, then hold the request open until it is cancelled or one of us leaves."""
-    wants = honoured(decode_params(_listen, call.params).notifications, caller.surface)
+    params = decode_params(_listen, call.params)
+    wants = honoured(params.notifications, caller.surface, caller.principal)
     if caller.listens >= MAX_LISTENS:
         raise ProtocolError(Fault.OVERLOADED, f"at most {MAX_LISTENS} subscriptions a connection")
 
@@ -320,7 +325,7 @@ async def _attach(call: Call, peer: "Peer") -> bytes:
 
 
 async def _status(_call: Call, caller: Caller) -> bytes:
-    return _encoder.encode(await caller.hub.status())
+    return _encoder.encode(await caller.hub.status(besides=1))
 
 
 async def _stop(_call: Call, caller: Caller) -> bytes:

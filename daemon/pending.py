@@ -10,30 +10,11 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, NoReturn, cast
 
+from daemon.retries import READS, advice
 from daemon.version import VERSION
 
 #: How our daemon writes an answer; the id stands where it can be found without parsing the rest.
 _ANSWER: Final = re.compile(rb'\{"jsonrpc":"2\.0","id":("(?:[^"\\]|\\.)*"|-?[0-9.]+),')
-#: Methods that change nothing: asking twice is as good as asking once.
-_READS: Final = frozenset(
-    {
-        "initialize",
-        "ping",
-        "health/check",
-        "server/discover",
-        "tools/list",
-        "resources/list",
-        "resources/templates/list",
-        "resources/read",
-        "resources/subscribe",
-        "resources/unsubscribe",
-        "prompts/list",
-        "prompts/get",
-        "completion/complete",
-        "logging/setLevel",
-        "subscriptions/listen",
-    }
-)
 
 REPLAY_ID: Final = "recalld-bridge-replay"
 #: More than a daemon ever has in flight; a bound for what a hostile client makes us remember.
@@ -200,19 +181,15 @@ class Pending:
     def lose(self, waiting: Waiting, reason: str) -> bytes:
         """The answer to a request that the daemon took with it."""
         self.waiting.pop(waiting.id, None)
-        is_safe = waiting.method in _READS or waiting.tool in self.retry_safe
-        advice = (
-            "asking again is safe"
-            if is_safe
-            else "it may or may not have been done: check before asking again"
-        )
+        is_safe = waiting.method in READS or waiting.tool in self.retry_safe
+        reason = f"{reason}; {advice(is_safe)}"
         error = {
             "code": -32603,
-            "message": f"The daemon went away: {reason}; {advice}",
+            "message": f"The daemon went away: {reason}",
             "data": {
                 "kind": "daemon_lost",
                 "retrySafe": is_safe,
-                "details": f"{reason}; {advice}",
+                "details": reason,
                 "version": VERSION,
             },
         }

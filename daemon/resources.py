@@ -49,6 +49,23 @@ def visible_banks(house: House, principal: Principal, default: str) -> list[str]
     return sorted(granted, key=lambda name: (name != default, name))
 
 
+def may_follow(principal: Principal, uri: str) -> bool:
+    """Whether a caller may hear of changes to a resource: if it may read that bank.
+
+    Whether there is such a bank makes no difference to whoever was not granted it.
+    """
+    if principal.is_owner or not uri.startswith(SCHEME):
+        return True
+    parts = _parse(uri)
+    if parts is None:
+        return False
+    try:
+        authorise(principal, parts[0], writes=False)
+    except Forbidden:
+        return False
+    return True
+
+
 class MemoryResources:
     """The resources of all banks a caller may read."""
 

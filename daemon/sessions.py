@@ -2,10 +2,11 @@
 
 The store commits a session before its id is told to anybody. When it cannot (a full disk), the
 session still works, in memory only, and health says so: memories matter more than book-keeping.
+It is written down as soon as the store can.
 """
 
 import secrets
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -14,6 +15,15 @@ from store.handles import Handle
 from store.sessions import Sessions
 
 log: Final = structlog.get_logger()
+
+
+class _Unsaved(NamedTuple):
+    """What is known of a session that the store would not take."""
+
+    transport: str
+    client_name: str | None
+    client_version: str | None
+    bank: str | None
 
 
 class SessionKeeper:
@@ -25,6 +35,8 @@ class SessionKeeper:
         self._idle_seconds = idle_days * 86_400.0
         self._keep = keep
         self._seen: set[str] = set()
+        #: Sessions that live in memory only; they are written down as soon as that works.
+        self._unsaved: dict[str, _Unsaved] = {}
         self.trouble = ""
 
     async def open(
@@ -50,8 +62,13 @@ class SessionKeeper:
             )
         except StoreError as failure:
             self._note(failure)
-            return resume or f"session_{secrets.token_hex(16)}"
-        self.trouble = ""
+            id = resume or f"session_{secrets.token_hex(16)}"
+            self._unsaved[id] = _Unsaved(transport, client_name, client_version, bank)
+            if len(self._unsaved) > self._keep:
+                del self._unsaved[next(iter(self._unsaved))]
+            return id
+        if not self._unsaved:
+            self.trouble = ""
         log.info("session.minted", session=session.id, transport=transport)
         return session.id
 
@@ -96,9 +113,13 @@ class SessionKeeper:
         self._seen.add(session)
 
     async def flush(self) -> None:
-        """Write down who was seen since the last time; drop who was not seen for too long."""
+        """Write down who was seen since the last time; drop who was not seen for too long.
+
+        What could not be saved is saved now; when all of it is, the trouble is over.
+        """
         seen, self._seen = self._seen, set()
         try:
+            await self._save_late()
             await self._sessions.touch(seen)
             await self._sessions.expire(max_idle_seconds=self._idle_seconds, max_count=self._keep)
         except StoreError as failure:
@@ -106,6 +127,18 @@ class SessionKeeper:
             self._note(failure)
         else:
             self.trouble = ""
+
+    async def _save_late(self) -> None:
+        for id in list(self._unsaved):
+            session = self._unsaved.pop(id, None)
+            if session is None:
+                continue  # somebody else is at it
+            try:
+                if await self._sessions.get(id) is None:
+                    await self._sessions.mint(id=id, **session._asdict())
+            except StoreError:
+                self._unsaved[id] = session
+                raise
 
     async def total(self) -> int:
         """How many sessions are on record; 0 when the store cannot say."""

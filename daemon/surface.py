@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+from daemon.retries import READS
 from daemon.tools import Context, Registry
 from protocol.lifecycle import Offered
 from protocol.mcp import (
@@ -75,6 +76,11 @@ class Surface(Struct, frozen=True, kw_only=True, eq=False):
         if self.logging:
             found["logging"] = {}
         return found
+
+    def is_retry_safe(self, method: str, tool: str) -> bool:
+        """Whether a call may be made again when its answer got lost."""
+        found = self.tools.find(tool) if tool else None
+        return method in READS or (found is not None and found.spec.is_retry_safe)
 
     def _listed(self, name: str) -> dict[str, Any]:
         return {"listChanged": True} if name in self.changing else {}

@@ -4,6 +4,7 @@ A token is shown once, alone on stdout, so that a script can take it; remarks go
 file keeps of it is a digest (`daemon/transports/http/token_file.py`).
 """
 
+import os
 import secrets
 import sys
 from datetime import UTC, datetime
@@ -52,7 +53,8 @@ def add(settings: Settings, name: str, banks: list[str], *, read_only: bool) -> 
 
 def show(settings: Settings) -> int:
     """A line a token: name, rights, banks, when it was made. Never the token."""
-    entries = read_entries(_path(settings))
+    path = _path(settings)
+    entries = read_entries(path) if os.path.lexists(path) else []  # the first `add` makes it
     width = max((len(entry.name) for entry in entries), default=0)
     for entry in entries:
         rights = "read, write" if entry.write else "read"

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, Protocol, cast
 
 import msgspec
+import structlog
 from msgspec import UNSET, Raw, Struct
 
 from daemon.authority import Principal, authorise
@@ -26,16 +27,27 @@ from protocol.mcp import (
 from protocol.revisions import Revision
 from protocol.schema import result_schema_of, schema_of
 from protocol.shape import shape_tools
+from store.errors import StorageError
 
 Answer = CallToolResult | InputRequired
 #: What a tool function may return.
 Returned = Struct | str
+
+log: Final = structlog.get_logger()
 
 _encoder: Final = msgspec.json.Encoder()
 
 
 class ToolFailure(Exception):
     """The tool understood and says no; the text is for the caller."""
+
+
+class Denied(ToolFailure):
+    """A no in the dialect's own form (`ToolSpec.refuse`); nothing was changed."""
+
+
+class Missing(Denied):
+    """What the call is about is not there."""
 
 
 class ArgumentsRefused(Exception):
@@ -112,6 +124,10 @@ def _refuse(reason: str) -> CallToolResult:
     return error_result(f"Invalid arguments: {reason}")
 
 
+def _always(_arguments: Any) -> bool:
+    return True
+
+
 class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     """One tool: how it is described, what it takes, what it gives, and the function itself."""
 
@@ -125,10 +141,12 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     #: Whether a caller that may only read is served too; the tool then writes nothing to the bank.
     serves_readers: bool = False
     destructive: bool = False
+    #: Whether a destructive tool would destroy something, by its arguments.
+    would_destroy: Callable[[Any], bool] = _always
     idempotent: bool = False
     #: Overrides the schema made from `arguments`, where a seed document fixes its wording.
     input_schema: dict[str, Any] | None = None
-    #: How this tool's dialect says that arguments are wrong, where a result says it (d and e).
+    #: How this tool's dialect says no: to arguments, where a result says it (d and e), or `Denied`.
     refuse: Callable[[str], CallToolResult] = _refuse
     #: How it says that the engine could not; without one the JSON-RPC error says it.
     fail: Callable[[Exception], CallToolResult] | None = None
@@ -137,6 +155,11 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     #: Capabilities a modern client must declare for this tool (-32021 otherwise).
     needs: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+
+    @property
+    def is_retry_safe(self) -> bool:
+        """Whether it may be called again when an answer got lost."""
+        return self.read_only or self.idempotent
 
     def describe(self) -> Tool:
         return Tool(
@@ -169,22 +192,32 @@ class BoundTool:
 
     def call(self, arguments: Raw, context: Context) -> Answer | Awaitable[Answer]:
         """Decode, authorise, run; `ArgumentsRefused` and `Forbidden` come before anything ran."""
+        return self.run(self.admit(arguments, context), context)
+
+    def admit(self, arguments: Raw, context: Context) -> Any:
+        """The typed arguments of a call that may be made."""
         try:
             typed = self._decoder.decode(arguments)
         except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-            raise ArgumentsRefused(explain(error)) from None
-        spec = self.spec
-        principal = context.principal
-        writes = not spec.read_only and (principal.can_write or not spec.serves_readers)
-        if not principal.is_owner:
-            authorise(principal, self._bank_of(typed, context), writes=writes)
-        given = spec.run(typed, context)
+            raise ArgumentsRefused(explain(error, self.spec.arguments)) from None
+        if not context.principal.is_owner:
+            bank = self._bank_of(typed, context)
+            authorise(context.principal, bank, writes=self._writes(context))
+        return typed
+
+    def run(self, typed: Any, context: Context) -> Answer | Awaitable[Answer]:
+        """Do what was admitted."""
+        given = self.spec.run(typed, context)
         if isinstance(given, Awaitable):
             later = cast("Awaitable[Returned]", given)
-            if not writes:
+            if not self._writes(context):
                 return _later(later)
-            return _write_later(later, context, self._bank_of(typed, context))
+            return _write_later(later, context, self._bank_of(typed, context), self.spec.name)
         return as_answer(given)
+
+    def _writes(self, context: Context) -> bool:
+        spec = self.spec
+        return not spec.read_only and (context.principal.can_write or not spec.serves_readers)
 
     def _bank_of(self, typed: Any, context: Context) -> str:
         """The bank a call is about: the one its arguments name, else the caller's own."""
@@ -196,9 +229,18 @@ async def _later(given: Awaitable[Returned]) -> Answer:
     return as_answer(await given)
 
 
-async def _write_later(given: Awaitable[Returned], context: Context, bank: str) -> Answer:
-    """As `_later`, and whoever watches the bank hears of it."""
-    answer = as_answer(await given)
+async def _write_later(
+    given: Awaitable[Returned], context: Context, bank: str, tool: str
+) -> Answer:
+    """As `_later`, and whoever watches the bank hears of it; the log hears of a disk that will not.
+
+    The caller is told in its dialect's words, often as an ordinary result, which nobody logs.
+    """
+    try:
+        answer = as_answer(await given)
+    except StorageError as failure:
+        log.warning("write.refused", reason=type(failure).__name__, tool=tool)
+        raise
     context.changed(bank)
     return answer
 
@@ -267,5 +309,5 @@ class Registry:
         return [
             name
             for name, bound in {**self._aliases, **self._tools}.items()
-            if bound.spec.read_only or bound.spec.idempotent
+            if bound.spec.is_retry_safe
         ]

@@ -21,6 +21,7 @@ from protocol.inflight import InFlight
 from protocol.jsonrpc import Invalid, Message, Notification, Request, Response
 from protocol.lifecycle import Lifecycle, Meta, Offered
 from protocol.revisions import LATEST_LEGACY, Revision
+from protocol.salvage import salvage_id
 
 MAX_BATCH: Final = 1024
 
@@ -112,14 +113,21 @@ class Connection:
     def frame(self, frame: bytes | Oversized) -> Iterator[Event]:
         """The events of one whole frame."""
         if isinstance(frame, Oversized):
-            details = f"frame is {frame.size} bytes, limit is {frame.limit}"
-            yield self._invalid(details)
+            yield self._overlong(frame)
         elif jsonrpc.is_array(frame):
             yield from self._array(frame)
         else:
             event = self.message(jsonrpc.decode(frame))
             if event is not None:
                 yield event
+
+    def _overlong(self, line: Oversized) -> Refused:
+        details = f"frame is {line.size} bytes, limit is {line.limit}"
+        raw_id = salvage_id(line)
+        if raw_id and jsonrpc.identity(raw_id) in self.inflight:
+            raw_id = b""  # as for any id that is in flight (D30)
+        error = error_object(Fault.INVALID_REQUEST, details)
+        return self._refused(raw_id, error, Fault.INVALID_REQUEST)
 
     def _array(self, frame: bytes) -> Iterator[Event]:
         revision = self.lifecycle.revision

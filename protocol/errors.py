@@ -129,7 +129,7 @@ class ProtocolError(Exception):
 MOST_WORDS: Final = 400
 
 
-def _sentence(details: str) -> str:
+def sentence(details: str) -> str:
     """One line, of bounded length, whatever the peer had us quote."""
     if len(details) > MOST_WORDS:
         details = details[:MOST_WORDS] + "…"
@@ -143,7 +143,7 @@ def error_object(
 ) -> ErrorObject:
     """The answer to `fault`, with seed 003's `data.details` beside what the fault adds."""
     extra: dict[str, Any] = dict(data)
-    details = _sentence(details)
+    details = sentence(details)
     if details:
         extra["details"] = details
     if fault in _NAMED:

@@ -12,6 +12,7 @@ that run at memory speed and are no cost on an ordinary line.
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Final, Literal, NoReturn, cast
 
 import msgspec
@@ -22,9 +23,11 @@ from protocol.revisions import Revision
 
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 100_000
+LONE_SURROGATE: Final = "a lone surrogate escape is not text"
 
 _ABSENT: Final = Raw(b"")
 _STRINGS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_ODD_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _NUL_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _INTEGER: Final = re.compile(rb"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
 _BRACKETS: Final = b"[]{}"
@@ -145,9 +148,21 @@ def unfit(body: bytes) -> str:
     The same rules as for messages: strict UTF-8, bounded depth and bulk, no U+0000.
     """
     if b"\\u0000" in body and _NUL_ESCAPE.search(body):
-        return "U+0000 is not accepted in text"
+        return _named(body, _NUL_RULE)
     trouble = _unfit(body)
-    return trouble.error.message if isinstance(trouble, Invalid) else ""
+    if not isinstance(trouble, Invalid) or trouble.error.data is UNSET:
+        return ""
+    return str(trouble.error.data["details"]).replace("a message", "the body")
+
+
+def not_json(body: bytes, error: Exception) -> str:
+    """Why such a body could not be decoded: half a character is no text, or what the decoder says.
+
+    Text of surrogates looks like a broken end to the decoder.
+    """
+    if b"\\u" in body and _is_json_with_surrogates(body):
+        return LONE_SURROGATE
+    return f"the body is not JSON: {error}"
 
 
 def identity(raw_id: bytes) -> bytes:
@@ -217,7 +232,7 @@ def _unfit(frame: bytes) -> Notification | Invalid | None:
         if bare.count(b",") > MAX_NODES:
             return _invalid(_find_id(frame), f"a message holds at most {MAX_NODES} values")
     if b"\\u0000" in frame and _NUL_ESCAPE.search(frame):
-        return _refuse_text(frame, "U+0000 is not accepted in text")
+        return _refuse_text(frame, _NUL_RULE)
     return None
 
 
@@ -243,7 +258,7 @@ def _diagnose(frame: bytes) -> Notification | Invalid:
         return _not_json(frame) or _invalid(b"", "a message is a JSON object")
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         if b"\\u" in frame and _is_json_with_surrogates(frame):
-            return _refuse_text(frame, "a lone surrogate escape is not text")
+            return _refuse_text(frame, LONE_SURROGATE)
         return _unparsed(str(error))
     raw_id = bytes(members.get("id", b""))
     if raw_id and not identity(raw_id):
@@ -293,6 +308,39 @@ def _find_id(frame: bytes) -> bytes:
         return b""
 
 
+_NUL_RULE: Final = "U+0000 is not accepted in text"
+_LONGEST_PLACE: Final = 200
+
+
+def _named(body: bytes, rule: str) -> str:
+    """A rule that some text breaks, with the place of that text before it."""
+    try:
+        return _with_place(json.loads(body), rule)
+    except (ValueError, RecursionError):
+        return rule
+
+
+def _with_place(value: object, rule: str) -> str:
+    place = next(_odd_places(value), "").removeprefix(".").encode("utf-8", "replace").decode()
+    return f"{place[:_LONGEST_PLACE]}: {rule}" if place else rule
+
+
+def _odd_places(value: object, place: str = "") -> Iterator[str]:
+    """Where texts stand that we do not take, as in `params.arguments.tags[2]`."""
+    if isinstance(value, str):
+        if _ODD_TEXT.search(value):
+            yield place
+    elif isinstance(value, list):
+        for at, element in enumerate(cast("list[object]", value)):
+            yield from _odd_places(element, f"{place}[{at}]")
+    elif isinstance(value, dict):
+        for name, member in cast("dict[str, object]", value).items():
+            if _ODD_TEXT.search(name):
+                yield place  # such a name cannot be shown; what it stands in can
+            else:
+                yield from _odd_places(member, f"{place}.{name}")
+
+
 def _refuse_text(frame: bytes, details: str) -> Notification | Invalid:
     """Text we do not take: the message is well-formed, so it is told which call it was."""
     try:
@@ -308,6 +356,7 @@ def _refuse_text(frame: bytes, details: str) -> Notification | Invalid:
         raw_id = json.dumps(members.get("id"), ensure_ascii=False).encode(errors="ignore")
         if _NUL_ESCAPE.search(raw_id) or not _is_same(raw_id, members.get("id")):
             raw_id = b""  # the text we refuse is in the id itself
+    details = _with_place(cast("object", value), details)
     if not identity(raw_id):
         return _invalid(b"", details)
     return _refusal(raw_id, Fault.INVALID_PARAMS, details)

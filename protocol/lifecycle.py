@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from protocol.choices import choices_at
 from protocol.errors import Fault, ProtocolError
 from protocol.jsonrpc import Request, identity
 from protocol.revisions import (
@@ -164,7 +165,8 @@ class Lifecycle:
                 legacy_opening = request.method == "initialize" and bytes(found.protocol_version)
                 if bytes(meta.protocol_version) and not legacy_opening:
                     return self._admit_modern(request, meta)
-                return self._admit_legacy(request, Meta(progress_token=_token(meta)))
+                told = Meta(progress_token=_token(meta), traceparent=_trace(meta))
+                return self._admit_legacy(request, told)
         return self._admit_legacy(request, _NO_META)
 
     def _admit_legacy(self, request: Request, meta: Meta) -> Admitted:
@@ -229,13 +231,19 @@ def decode_params(decoder: msgspec.json.Decoder[T], params: bytes) -> T:
     try:
         return decoder.decode(params)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-        raise ProtocolError(Fault.INVALID_PARAMS, explain(error)) from None
+        raise ProtocolError(Fault.INVALID_PARAMS, explain(error, decoder.type)) from None
 
 
-def explain(error: Exception) -> str:
-    """A decoder's complaint in the words of the wire: `text: expected a string, got a number`."""
-    message, _, path = str(error).partition(" - at ")
-    path = path.strip("`").removeprefix("$").removeprefix(".")
+def explain(error: Exception, kind: Any = None) -> str:
+    """A decoder's complaint in the words of the wire: `text: expected a string, got a number`.
+
+    With the type that was to be decoded, a value that is none of a few is told which there are.
+    """
+    # From the right: what is quoted of the message may look like a place.
+    message, _, place = str(error).rpartition(" - at ")
+    if not message:
+        message, place = place, ""
+    path = place.strip("`").removeprefix("$").removeprefix(".")
     if path.startswith("key in"):
         path = path.removeprefix("key in `$").strip("`.")
     message = message.replace("`", "")
@@ -245,6 +253,11 @@ def explain(error: Exception) -> str:
     if message.startswith("Object contains unknown field "):
         name = message.removeprefix("Object contains unknown field ")
         return f"{path + '.' if path else ''}{name}: unknown field"
+    if message.startswith("Invalid enum value ") and kind is not None:
+        choices = ", ".join(choices_at(kind, place.strip("`")))
+        if choices:
+            value = message.removeprefix("Invalid enum value ")
+            return f"{path + ': ' if path else ''}{value} is not one of {choices}"
     message = _TYPE_NAME.sub(lambda found: _WIRE_NAMES[found[0]], message)
     message = message[:1].lower() + message[1:]
     return f"{path}: {message}" if path else message
@@ -269,6 +282,12 @@ def _token(raw: _RawMeta) -> bytes:
     return token
 
 
+def _trace(raw: _RawMeta) -> str | None:
+    """Tolerated in any shape: a trace that is not text is simply not carried on."""
+    trace = bytes(raw.traceparent)
+    return _text.decode(trace) if trace[:1] == b'"' else None
+
+
 def _read_meta(raw: _RawMeta) -> Meta:
     level: str | None = None
     if bytes(raw.log_level):
@@ -279,14 +298,12 @@ def _read_meta(raw: _RawMeta) -> Meta:
                 Fault.INVALID_PARAMS, f"_meta.{LOG_LEVEL}: must be one of {allowed}"
             )
     client = bytes(raw.client)
-    trace = bytes(raw.traceparent)
     return Meta(
         progress_token=_token(raw),
         capabilities=_named(_capabilities, raw.capabilities, CLIENT_CAPABILITIES),
         client=_named(_implementation, raw.client, CLIENT_INFO) if client else None,
         log_level=level,
-        # Tolerated in any shape: a trace header that is not text is simply not carried on.
-        traceparent=_text.decode(trace) if trace[:1] == b'"' else None,
+        traceparent=_trace(raw),
     )
 
 
@@ -294,4 +311,6 @@ def _named(decoder: msgspec.json.Decoder[T], raw: Raw, name: str) -> T:
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
-        raise ProtocolError(Fault.INVALID_PARAMS, f"_meta.{name}: {explain(error)}") from None
+        raise ProtocolError(
+            Fault.INVALID_PARAMS, f"_meta.{name}: {explain(error, decoder.type)}"
+        ) from None

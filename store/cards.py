@@ -31,7 +31,15 @@ from store.model import (
     NewCard,
     NewMemory,
 )
-from store.validate import check_choice, check_labels, check_list, check_text, encode_json
+from store.validate import (
+    check_choice,
+    check_finite,
+    check_labels,
+    check_list,
+    check_share,
+    check_text,
+    encode_json,
+)
 
 # Likeness from which one card is a new version of another. Its title must be as like: cards on two
 # subjects often say the same of both ("the port of A is 80", "the port of B is 81").
@@ -40,11 +48,15 @@ SNIPPET_LIMIT: Final = 4_096
 
 
 def check(card: NewCard) -> None:
+    """Refuse what cannot be kept, a card that is known already included."""
     check_text("title", card.title, empty=False)
     check_text("category", card.category, empty=False)
     check_text("summary", card.summary, empty=False)
     check_choice("status", card.status, CARD_STATUSES)
     check_list("methods", card.methods)
+    check_list("tags", card.tags)
+    check_share("confidence", card.confidence)
+    check_finite("salience", card.salience)
     for position, evidence in enumerate(card.evidence):
         check_text(f"evidence[{position}].snippet", evidence.snippet, limit=SNIPPET_LIMIT)
         check_labels(session=evidence.session, item=evidence.item)

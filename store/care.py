@@ -62,6 +62,10 @@ class Care(Access):
         degraded = set(self._ranking.degraded())
         for opened in self._banks.open_banks():
             degraded |= opened.degraded
+            if opened.database.is_full:
+                degraded.add("storage-full")
+        if self._catalogue.database.is_full:
+            degraded.add("storage-full")
         if self._banks.unfinished:
             degraded.add("erase-incomplete")
         if self._banks.leaving:
@@ -100,8 +104,6 @@ class Care(Access):
             return await self._check(opened)
 
     async def export(self, bank: str, path: Path, *, progress: Progress | None = None) -> Exported:
-        if not path.name:
-            raise InvalidInput("path", "must name a file")
         async with self._banks.use(bank) as opened:
 
             def work(connection: Connection) -> Exported:

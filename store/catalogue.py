@@ -35,7 +35,7 @@ class Catalogue:
 
     @classmethod
     async def open(cls, directory: Path, *, now: Callable[[], int] = wall_clock) -> "Catalogue":
-        """Open or create the catalogue; the directory is made private."""
+        """Open or create the catalogue, in a private directory if it has to be made."""
         path = directory / FILE
 
         def prepare(connection: Connection) -> None:

@@ -123,6 +123,8 @@ class Database:
         self._idle: list[_Reader] = []
         self._reading = anyio.Semaphore(readers)
         self._closed = False
+        #: The last write that had something to write found no room for it.
+        self.is_full = False
 
     @classmethod
     async def open(
@@ -225,10 +227,13 @@ class Database:
         try:
             connection = self._writable()
             try:
+                before = connection.total_changes
                 connection.execute("BEGIN IMMEDIATE")
                 for job in group:
                     job.result = job.work(connection)
                 connection.execute("COMMIT")
+                if connection.total_changes != before:  # an empty transaction needs no room
+                    self.is_full = False
             except Exception as error:
                 _roll_back(connection)
                 if isinstance(error, BROKEN) and isinstance(storage_error(error), _SUSPECT):
@@ -236,11 +241,16 @@ class Database:
                 if len(group) == 1:
                     raise
                 self._commit_each(connection, group)
+                self.is_full = any(isinstance(job.error, StorageFull) for job in group)
         except BROKEN as error:
             failure = self._failure(error)
+            self.is_full = self.is_full or isinstance(failure, StorageFull)
             if isinstance(failure, _SUSPECT):
                 self._drop_writer()
             raise failure from error
+        except StorageFull:  # the writer was lost to the full disk, and cannot be opened again
+            self.is_full = True
+            raise
 
     def _commit_each(self, connection: Connection, group: list[_Job[Any]]) -> None:
         connection.execute("BEGIN IMMEDIATE")

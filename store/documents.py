@@ -1,7 +1,8 @@
 """Documents: whole texts from elsewhere, known by source and source_id, found by their chunks.
 
-Putting a document again replaces it: chunks whose words are the same keep their ids and vectors,
-chunks that are gone are deleted. A document that has not changed costs one look.
+Putting a document again replaces it: chunks whose text is the same keep their ids, take over its
+title, user and time, and keep their vectors if that leaves their words the same; chunks that are
+gone are deleted. A document that has not changed costs one look.
 """
 
 import secrets
@@ -11,12 +12,21 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from store.border import typed
 from store.chunking import Chunk, chunk_ids, chunks
 from store.database import Connection
 from store.engine import Progress
-from store.errors import NotFound
+from store.errors import InvalidInput, NotFound
 from store.items import COLUMNS, LIVE, SELECT, RowDamaged, digest_of, is_sound, item_of
-from store.memories import Changes, Prepared, delete_rows, insert_row, move_row, prepare
+from store.memories import (
+    Changes,
+    Prepared,
+    delete_rows,
+    encode_provenance,
+    follow_row,
+    insert_row,
+    prepare,
+)
 from store.model import (
     DOCUMENT_LIMIT,
     Document,
@@ -34,7 +44,10 @@ DOCUMENT_COLUMNS: Final[tuple[str, ...]] = (
 )  # fmt: skip
 _SELECT: Final = f"SELECT {', '.join(DOCUMENT_COLUMNS)}, digest FROM documents"
 PUBLIC_ID: Final = COLUMNS.index("public_id")
-DETAILS: Final = COLUMNS.index("details")
+# What a chunk has from its document, and takes over when the document comes anew.
+_FOLLOWED: Final = (
+    "title", "session", "user", "role", "metadata", "details", "provenance", "occurred_at",
+)  # fmt: skip
 _mapping: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -49,6 +62,7 @@ class PreparedDocument(Struct, frozen=True, kw_only=True):
 
 def check(new: NewDocument) -> None:
     """Refuse what cannot be kept, naming the field and the rule."""
+    typed(NewDocument, new)
     check_labels(
         source=new.source, source_id=new.source_id, id=new.id, title=new.title, author=new.author,
         url=new.url, content_type=new.content_type, run=new.run, session=new.session,
@@ -60,6 +74,7 @@ def check(new: NewDocument) -> None:
     check_time("created_at", new.created_at)
     check_time("updated_at", new.updated_at)
     encode_json("metadata", new.metadata)
+    encode_provenance(new.provenance)
 
 
 def prepare_document(new: NewDocument, now: int) -> PreparedDocument:
@@ -71,7 +86,8 @@ def prepare_document(new: NewDocument, now: int) -> PreparedDocument:
         new=new,
         metadata=encode_json("metadata", new.metadata),
         chunks=tuple(
-            prepare(_chunk(new, id, piece), now) for id, piece in zip(ids, pieces, strict=True)
+            prepare(_chunk(new, id, piece), now, of_document=True)
+            for id, piece in zip(ids, pieces, strict=True)
         ),
         now=now,
     )
@@ -80,7 +96,7 @@ def prepare_document(new: NewDocument, now: int) -> PreparedDocument:
 def recognise(changes: Changes, new: NewDocument) -> Upserted | None:
     """What `upsert` would answer if this is the document we have already; None if it is not."""
     known = find_by_source(changes.connection, new.source, new.source_id)
-    if known is None or not _is_same(known, new):
+    if known is None or not _is_same(known, new) or not _is_of(changes.connection, known, new):
         return None
     if new.run != known.run:
         _write(changes.connection, {**_values(known), "run": new.run}, known.rowid)
@@ -97,6 +113,8 @@ def upsert(
     if same is not None:
         return same
     known = find_by_source(connection, new.source, new.source_id)
+    if known is None and new.id is not None and _is_taken(connection, new.id):
+        raise InvalidInput("id", "is the id of another document already")
     id = known.id if known is not None else new.id or secrets.token_hex(16)
     rowid = known.rowid if known is not None else changes.next()
     created_at = new.created_at if new.created_at is not None else prepared.now
@@ -193,6 +211,11 @@ def document_of(row: tuple[Any, ...]) -> Document:
     )  # fmt: skip
 
 
+def _is_taken(connection: Connection, id: str) -> bool:
+    row = connection.execute("SELECT 1 FROM documents WHERE public_id = ?", (id,)).fetchone()
+    return row is not None
+
+
 def _is_same(known: Document, new: NewDocument) -> bool:
     return (
         (known.body, known.title, known.author, known.url, known.content_type)
@@ -201,6 +224,14 @@ def _is_same(known: Document, new: NewDocument) -> bool:
         and new.updated_at in (None, known.updated_at)
         and new.created_at in (None, known.created_at)
     )
+
+
+def _is_of(connection: Connection, known: Document, new: NewDocument) -> bool:
+    """Whether the chunks, which are all alike in this, have the user and role of the new one."""
+    row = connection.execute(
+        "SELECT user, role FROM items WHERE document = ? ORDER BY position LIMIT 1", (known.id,)
+    ).fetchone()
+    return row in (None, (new.user, new.role))
 
 
 def _values(known: Document) -> dict[str, Any]:
@@ -241,13 +272,8 @@ def _write_chunks(
     kept = 0
     for position, (id, chunk) in enumerate(zip(ids, prepared.chunks, strict=True)):
         if id in known:
-            move_row(
-                changes,
-                known[id],
-                position=position,
-                metadata=prepared.metadata,
-                details=chunk.values[DETAILS],
-            )
+            followed = {name: chunk.values[COLUMNS.index(name)] for name in _FOLLOWED}
+            follow_row(changes, known[id], prepared.now, position=position, **followed)
             kept += 1
         else:
             insert_row(changes, chunk, document=document, position=position)

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from store import documents, memories
 from store.access import PAGE_LIMIT, Ranking, check_page
 from store.banks import OPEN_LIMIT, Banks
+from store.border import guarded
 from store.care import Care
 from store.catalogue import Catalogue, wall_clock
 from store.database import Connection
@@ -45,7 +46,14 @@ from store.model import (
 from store.notes import Notes
 from store.ranking import HybridRanking
 from store.sessions import Sessions
-from store.validate import check_labels, check_range, check_text, encode_json, plain_query
+from store.validate import (
+    check_labels,
+    check_range,
+    check_text,
+    check_weight,
+    encode_json,
+    plain_query,
+)
 
 UNDO_SECONDS: Final = 24 * 3600
 PUT_MANY_LIMIT: Final = 10_000
@@ -53,6 +61,7 @@ PREPARED_AT_ONCE: Final = 64  # about 2 ms on the event loop, then others have t
 LARGE_TEXT: Final = 16_384  # characters from which cutting into words leaves the event loop
 
 
+@guarded
 class EmbeddedEngine(Notes, Care):
     """See `store.engine.Engine`, which this implements."""
 
@@ -128,6 +137,8 @@ class EmbeddedEngine(Notes, Care):
 
     async def search(self, query: Query) -> Found:
         check_range("limit", query.limit, 1, PAGE_LIMIT)
+        check_weight("keyword_weight", query.keyword_weight)
+        check_weight("vector_weight", query.vector_weight)
         query = replace(
             query,
             text=plain_query(query.text),
@@ -296,7 +307,8 @@ class EmbeddedEngine(Notes, Care):
 
     async def _prepare(self, memory: NewMemory) -> Prepared:
         now = self._now()
-        if len(memory.text) > LARGE_TEXT:
+        text: Any = memory.text  # not looked at yet, so it may be anything
+        if isinstance(text, str) and len(text) > LARGE_TEXT:
             return await anyio.to_thread.run_sync(memories.prepare, memory, now)
         return memories.prepare(memory, now)
 

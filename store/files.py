@@ -12,14 +12,15 @@ PRIVATE_DIRECTORY = 0o700
 
 
 def make_private_directory(path: Path) -> None:
-    """Create a directory, and what is missing above it, that only its owner can enter; durably."""
+    """Create a directory, and what is missing above it, that only its owner can enter; durably.
+
+    One that is there already keeps its mode: it may not be ours alone.
+    """
     if not path.parent.exists():
         make_private_directory(path.parent)
     if not path.exists():
         path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
         sync_directory(path.parent)
-    if path.stat().st_mode & 0o077:
-        path.chmod(PRIVATE_DIRECTORY)
 
 
 def create_private(path: Path) -> bool:

@@ -6,7 +6,7 @@ import msgspec
 
 from store.database import Connection
 from store.errors import NotFound
-from store.items import SELECT, RowDamaged, digest_of, item_of, where
+from store.items import SELECT, RowDamaged, digest_of, is_sound, item_of, where
 from store.memories import Changes, listing, prepare, put
 from store.model import (
     AgentProfile,
@@ -21,6 +21,8 @@ from store.model import (
 )
 from store.validate import check_labels, check_list, check_text
 
+PROFILE_COLUMNS: Final = ("agent_role", "fields", "updated_at")
+PROFILES: Final = f"SELECT {', '.join(PROFILE_COLUMNS)}, digest FROM profiles"
 _profile: Final = msgspec.json.Decoder(AgentProfile).decode
 
 
@@ -89,13 +91,17 @@ def narratives(
     return [narrative_of(item_of(row)) for row in rows]
 
 
-def put_profile(connection: Connection, profile: AgentProfile, now: int) -> None:
+def check_profile(profile: AgentProfile) -> None:
     check_text("agent_role", profile.agent_role, limit=256, empty=False)
     for field, value in msgspec.to_builtins(profile).items():
         if isinstance(value, str):
             check_text(field, value)
         else:
             check_list(field, value)
+
+
+def put_profile(connection: Connection, profile: AgentProfile, now: int) -> None:
+    check_profile(profile)
     row = (profile.agent_role, msgspec.json.encode(profile).decode(), now)
     connection.execute(
         "INSERT INTO profiles (agent_role, fields, updated_at, digest) VALUES (?, ?, ?, ?)"
@@ -106,20 +112,15 @@ def put_profile(connection: Connection, profile: AgentProfile, now: int) -> None
 
 
 def profile(connection: Connection, agent_role: str) -> AgentProfile:
-    row = connection.execute(
-        "SELECT agent_role, fields, updated_at, digest FROM profiles WHERE agent_role = ?",
-        (agent_role,),
-    ).fetchone()
+    row = connection.execute(f"{PROFILES} WHERE agent_role = ?", (agent_role,)).fetchone()
     if row is None:
         raise NotFound("agent profile", agent_role)
-    return _profile_of(row)
+    return profile_of(row)
 
 
 def profiles(connection: Connection) -> list[AgentProfile]:
-    rows = connection.execute(
-        "SELECT agent_role, fields, updated_at, digest FROM profiles ORDER BY agent_role"
-    )
-    return [_profile_of(row) for row in rows]
+    rows = connection.execute(f"{PROFILES} ORDER BY agent_role")
+    return [profile_of(row) for row in rows]
 
 
 def delete_profile(connection: Connection, agent_role: str) -> None:
@@ -151,7 +152,8 @@ def narrative_of(item: Item) -> Narrative:
     )
 
 
-def _profile_of(row: tuple[Any, ...]) -> AgentProfile:
-    if digest_of(row[:-1]) != row[-1]:
+def profile_of(row: tuple[Any, ...]) -> AgentProfile:
+    """The profile in a row of `PROFILES`, or `RowDamaged`."""
+    if not is_sound(row):
         raise RowDamaged("agent profile", 0)
     return _profile(row[1])

@@ -7,6 +7,7 @@ its handles lead nowhere.
 
 from msgspec import Struct
 
+from store.border import guarded
 from store.database import Connection, Database
 
 
@@ -17,6 +18,7 @@ class Handle(Struct, frozen=True, kw_only=True):
     state: str
 
 
+@guarded
 class Handles:
     """The handles of a catalogue, by digest."""
 

@@ -15,7 +15,8 @@ import msgspec
 from store.database import Connection
 from store.documents import DOCUMENT_COLUMNS
 from store.files import replace_file
-from store.items import COLUMNS, LIVE, SELECT, Row, is_sound, item_from, searchable
+from store.guides import PROFILE_COLUMNS, PROFILES
+from store.items import COLUMNS, LIVE, SELECT, Row, is_sound, item_from, item_of, searchable
 from store.lexical import index_text
 from store.memories import changing, count_words
 from store.model import Checked, Problem
@@ -72,7 +73,12 @@ def _check(connection: Connection, bank: str) -> Checked:
     documents = sum(not is_sound(row) for row in connection.execute(_DOCUMENTS))
     if documents:
         problems.append(Problem(name="rows-damaged", part="documents", count=documents))
-    problems += _check_vectors(connection)
+    profiles = sum(not is_sound(row) for row in connection.execute(PROFILES))
+    if profiles:
+        problems.append(Problem(name="rows-damaged", part="profiles", count=profiles))
+    wrong_vectors = sum(1 for _ in _wrong_vectors(connection))
+    if wrong_vectors:
+        problems.append(Problem(name="vectors-wrong", part="vectors", count=wrong_vectors))
     if _counters(connection) != _true_counters(connection):
         problems.append(Problem(name="counters-wrong", part="state"))
     return Checked(
@@ -100,14 +106,19 @@ def _repair(connection: Connection, directory: Path) -> int:
     try:
         damaged = _unsound(connection, "item", COLUMNS, SELECT)
         damaged += _unsound(connection, "document", DOCUMENT_COLUMNS, _DOCUMENTS)
+        damaged += _unsound(connection, "profile", PROFILE_COLUMNS, PROFILES)
         if damaged:
             _put_aside(directory / QUARANTINE, damaged)
         for kind, _, row in damaged:
             if kind == "document":
                 connection.execute("UPDATE items SET document = NULL WHERE document = ?", (row[1],))
                 connection.execute("DELETE FROM documents WHERE id = ?", (row[0],))
-            else:
+            elif kind == "item":
                 connection.execute("DELETE FROM items WHERE id = ?", (row[0],))
+        # By the row's number: a role that is no text any more cannot be asked for.
+        connection.executemany(
+            "DELETE FROM profiles WHERE rowid = ?", _damaged_profiles(connection)
+        )
         # Chunks of a document that is gone say nothing that can be cited any more.
         connection.execute("DELETE FROM items WHERE kind = 'chunk' AND document IS NULL")
         rebuild_words(connection)
@@ -121,11 +132,14 @@ def _repair(connection: Connection, directory: Path) -> int:
 
 
 def rebuild_words(connection: Connection) -> int:
-    """Make the words of every findable item again, and the counters with them."""
+    """Make the words of every findable item again, and the counters with them.
+
+    A damaged row is `RowDamaged`: what it says is not to be believed, `repair` comes first.
+    """
     connection.execute("DELETE FROM words")
     items = words = 0
     for row in _rows(connection, f"{SELECT} WHERE {LIVE} AND items.id > ?"):
-        tokens = index_text(searchable(item_from(row)))
+        tokens = index_text(searchable(item_of(row)))
         connection.execute("INSERT INTO words (rowid, tokens) VALUES (?, ?)", (row[0], tokens))
         items += 1
         words += count_words(tokens)
@@ -150,23 +164,34 @@ def _realign_vectors(connection: Connection) -> None:
             " AND id NOT IN (SELECT item FROM vectors)",
             (change,),
         )
-        connection.execute(
-            "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE item IN ("
-            f" {_WRONG_VECTORS})",
-            (change,),
+        connection.executemany(
+            "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE item = ?",
+            [(change, item) for item in _wrong_vectors(connection)],
         )
 
 
-_WRONG_VECTORS: Final = (
-    "SELECT vectors.item FROM vectors JOIN models ON models.id = vectors.model"
-    " WHERE length(vectors.bytes) != models.dims * 2"
-)
+def _wrong_vectors(connection: Connection) -> Iterator[int]:
+    """The items whose vector no model can have made: too short, too long, or with no number in it.
+
+    A vector is made of little-endian half floats. One whose exponent bits are all set is infinite
+    or NaN, and these bits are in the second byte; so what is left of the second bytes without the
+    possible ones says enough, and NumPy need not be loaded for it.
+    """
+    rows = connection.execute(
+        "SELECT vectors.item, vectors.bytes, models.dims FROM vectors"
+        " LEFT JOIN models ON models.id = vectors.model WHERE vectors.bytes IS NOT NULL"
+    )
+    for item, vector, dims in rows:
+        if dims is None or len(vector) != 2 * dims or vector[1::2].translate(None, _FINITE):
+            yield item
 
 
-def _check_vectors(connection: Connection) -> Iterator[Problem]:
-    (count,) = connection.execute(f"SELECT count(*) FROM ({_WRONG_VECTORS})").fetchone()
-    if count:
-        yield Problem(name="vectors-wrong", part="vectors", count=count)
+_FINITE: Final = bytes(byte for byte in range(256) if byte & 0x7C != 0x7C)
+
+
+def _damaged_profiles(connection: Connection) -> list[tuple[int]]:
+    rows = connection.execute(f"SELECT rowid, {', '.join(PROFILE_COLUMNS)}, digest FROM profiles")
+    return [(row[0],) for row in rows if not is_sound(row[1:])]
 
 
 def _check_items(connection: Connection) -> tuple[int, int]:

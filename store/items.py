@@ -14,6 +14,7 @@ import msgspec
 from store.database import Connection
 from store.errors import NotFound, StorageDamaged
 from store.model import Filters, Item, Kind, Provenance
+from store.validate import real, whole
 
 COLUMNS: Final[tuple[str, ...]] = (
     "id", "public_id", "kind", "title", "text", "context", "category", "status", "level",
@@ -24,6 +25,10 @@ COLUMNS: Final[tuple[str, ...]] = (
 )  # fmt: skip
 SELECT: Final = f"SELECT {', '.join(f'items.{name}' for name in COLUMNS)}, items.digest FROM items"
 SEARCHED_DETAILS: Final = ("methods", "triggers", "mitigation")
+_REALS: Final = frozenset(("confidence", "salience"))
+_WHOLES: Final = frozenset(
+    ("id", "position", "occurred_at", "created_at", "updated_at", "repeats", "forgotten_at")
+)
 LIVE: Final = "items.forgotten_at IS NULL"
 
 Row = tuple[Any, ...]
@@ -45,6 +50,15 @@ class RowDamaged(StorageDamaged):
 def digest_of(values: Sequence[Any]) -> bytes:
     """The digest of a row, given its values without the digest itself."""
     return blake2b(_encode(values), digest_size=16).digest()
+
+
+def as_stored(column: str, value: Any) -> Any:
+    """A value as its column gives it back; the digest of a row is over nothing else."""
+    if value is None:
+        return None
+    if column in _REALS:
+        return real(column, value)
+    return whole(column, value) if column in _WHOLES else value
 
 
 def is_sound(row: Row) -> bool:

@@ -108,6 +108,11 @@ def query_terms(query: str) -> tuple[Term, ...]:
     return tuple((telling + common)[:MAX_QUERY_TERMS])
 
 
+def is_glue(word: str) -> bool:
+    """Whether a word holds a sentence together rather than tells what it is about."""
+    return stem(word.casefold()) in _STOPS
+
+
 def quoted(term: str) -> str:
     """One term as MATCH syntax. Tokens hold no quotation mark, but this does not rely on it."""
     return '"' + term.replace('"', '""') + '"'

@@ -5,7 +5,7 @@ the items that can be found, the rows of `words`, and the rows of `vectors` (inv
 is prepared before it: checking, hashing and cutting into words need no connection and may be slow.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, Final
@@ -13,7 +13,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from store.border import typed
 from store.database import Connection
+from store.details import check_details
 from store.errors import InvalidInput, KeyReused, NotFound, StorageDamaged, UndoExpired
 from store.ids import fresh_id
 from store.items import (
@@ -21,6 +23,7 @@ from store.items import (
     LIVE,
     SELECT,
     Row,
+    as_stored,
     digest_of,
     find,
     item_from,
@@ -104,9 +107,12 @@ def changing(connection: Connection) -> Generator[Changes]:
     changes.save()
 
 
-def prepare(new: NewMemory, now: int) -> Prepared:
+def prepare(new: NewMemory, now: int, *, of_document: bool = False) -> Prepared:
     """Check a put and do all of it that needs no database."""
+    new = typed(NewMemory, new)
     check(new)
+    if new.kind == "chunk" and not of_document:
+        raise InvalidInput("kind", "must not be chunk: only a document has chunks")
     id = new.id or fresh_id(_PREFIXES[new.kind], now)
     occurred_at = now if new.occurred_at is None else new.occurred_at
     values = (
@@ -143,6 +149,7 @@ def check(new: NewMemory) -> None:
     check_share("confidence", new.confidence)
     check_finite("salience", new.salience)
     check_time("occurred_at", new.occurred_at)
+    check_details(new.kind, new.details)
 
 
 def sameness(new: NewMemory) -> bytes | None:
@@ -184,20 +191,26 @@ def change_item(changes: Changes, item: Item, now: int, **fields: Any) -> Item:
     `fields` are columns; JSON columns are given encoded.
     """
     values = _values(changes.connection, item.rowid)
+    return item_from(_change(changes, values, {**fields, "updated_at": now}))
+
+
+def _change(changes: Changes, values: list[Any], fields: Mapping[str, Any]) -> list[Any]:
+    rowid = values[0]
     before = tokens_of(values)
-    for name, value in {**fields, "updated_at": now}.items():
-        values[_AT[name]] = value
+    for name, value in fields.items():
+        values[_AT[name]] = as_stored(name, value)
     _rewrite(changes, values)
     after = tokens_of(values)
-    if after != before:
+    # What is forgotten has neither words nor a vector.
+    if after != before and values[_AT["forgotten_at"]] is None:
         connection = changes.connection
-        connection.execute("UPDATE words SET tokens = ? WHERE rowid = ?", (after, item.rowid))
+        connection.execute("UPDATE words SET tokens = ? WHERE rowid = ?", (after, rowid))
         connection.execute(
             "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE item = ?",
-            (changes.change, item.rowid),
+            (changes.change, rowid),
         )
         changes.words += count_words(after) - count_words(before)
-    return item_from(values)
+    return values
 
 
 def forget(
@@ -260,13 +273,11 @@ def insert_row(
     )
 
 
-def move_row(changes: Changes, rowid: int, **fields: Any) -> None:
-    """Change fields that no search looks at."""
+def follow_row(changes: Changes, rowid: int, now: int, **fields: Any) -> None:
+    """Bring an item up to date with what it is part of; one that has not changed is left alone."""
     values = _values(changes.connection, rowid)
     if any(values[_AT[name]] != value for name, value in fields.items()):
-        for name, value in fields.items():
-            values[_AT[name]] = value
-        _rewrite(changes, values)
+        _change(changes, values, {**fields, "updated_at": now})
 
 
 def delete_rows(changes: Changes, rowids: Iterable[int]) -> int:
@@ -360,6 +371,7 @@ def listing(
 
     Counting the whole list costs more than reading a page of it; `count` says whether to.
     """
+    kinds = tuple(dict.fromkeys(kinds))  # a kind named twice is asked for once
     condition, values = where(filters, kinds)
     end = offset + limit
     direction = "DESC" if newest_first else "ASC"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from store import cards, days, guides, memories, tasks
-from store.access import Access, check_page
+from store.access import PAGE_LIMIT, Access, check_page
 from store.engine import ANY, Progress
 from store.items import find
 from store.memories import Changes
@@ -28,6 +28,7 @@ from store.model import (
     Skill,
     Task,
 )
+from store.validate import check_range
 
 T = TypeVar("T")
 
@@ -77,6 +78,8 @@ class Notes(Access):
         each: int = 12,
         limit: int = 90,
     ) -> list[Day]:
+        check_page(limit, 0)
+        check_range("each", each, 0, PAGE_LIMIT)
         return await self._read(
             bank,
             lambda connection: days.days(

@@ -10,23 +10,26 @@ whole file before it writes a line of it, and may be run again: what is there al
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, assert_never
 
 import msgspec
+from msgspec import Meta, Struct
 
 from store.database import Connection
+from store.details import check_details
 from store.documents import DOCUMENT_COLUMNS, document_of
 from store.engine import Progress
 from store.errors import ImportRefused, InvalidInput
 from store.files import PRIVATE_FILE, sync_directory
-from store.items import COLUMNS, LIVE, SELECT, digest_of, item_of
-from store.memories import Changes, Prepared, insert_row, tokens_of
-from store.model import DOCUMENT_LIMIT, TEXT_LIMIT, Exported
-from store.validate import check_text, check_time, encode_json
+from store.guides import PROFILES, check_profile, profile_of
+from store.items import COLUMNS, LIVE, SELECT, as_stored, digest_of, item_of
+from store.memories import Changes, Prepared, encode_provenance, insert_row, tokens_of
+from store.model import DOCUMENT_LIMIT, TEXT_LIMIT, AgentProfile, Exported, Kind, Provenance
+from store.validate import check_finite, check_share, check_text, check_time, encode_json
 
 FORMAT: Final = "recalld-bank"
 VERSION: Final = 1
@@ -39,7 +42,104 @@ _JSON: Final = ("tags", "metadata", "details", "provenance")
 _ITEM_FIELDS: Final = tuple(name for name in COLUMNS if name not in _PRIVATE)
 _DOCUMENT_FIELDS: Final = tuple(name for name in DOCUMENT_COLUMNS if name != "id")
 
-Record = dict[str, Any]
+Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Id = Annotated[str, Meta(min_length=1)]
+Sameness = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+
+
+class _Line(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
+    """A line says which type it is, has every field of it and no other."""
+
+
+class ItemRecord(_Line, frozen=True, tag="item"):
+    """An item, column by column."""
+
+    public_id: Id
+    kind: Kind
+    title: str
+    text: str
+    context: str | None
+    category: str | None
+    status: str | None
+    level: str | None
+    confidence: float | None
+    salience: float | None
+    session: str | None
+    document: str | None
+    position: Count | None
+    source: str | None
+    user: str | None
+    role: str | None
+    actor: str | None
+    event_type: str | None
+    key: str | None
+    tags: list[str]
+    metadata: dict[str, Any]
+    details: dict[str, Any]
+    provenance: Provenance
+    occurred_at: Whole
+    created_at: Whole
+    updated_at: Whole
+    superseded_by: str | None
+    repeats: Count
+    sameness: Sameness | None
+
+
+class DocumentRecord(_Line, frozen=True, tag="document"):
+    """A document, column by column."""
+
+    public_id: Id
+    source: Id
+    source_id: Id
+    title: str
+    body: str
+    author: str | None
+    url: str | None
+    content_type: str
+    metadata: dict[str, Any]
+    created_at: Whole
+    updated_at: Whole
+    indexed_at: Whole
+    run: str | None
+    chunks: Count
+
+
+class EvidenceRecord(_Line, frozen=True, tag="evidence"):
+    card: str
+    snippet: str
+    session: str
+    item: str | None
+
+
+class ProfileRecord(_Line, frozen=True, tag="profile"):
+    fields: AgentProfile
+    updated_at: Whole
+
+
+class OriginRecord(_Line, frozen=True, tag="origin"):
+    system: str
+    original_id: str
+    public_id: str
+
+
+class End(_Line, frozen=True, tag="end"):
+    """The last line: how many records there are, and the digest of all lines before."""
+
+    records: int
+    digest: str
+
+
+class Header(Struct, frozen=True):
+    format: str
+    version: int
+    bank: str
+
+
+Record = ItemRecord | DocumentRecord | EvidenceRecord | ProfileRecord | OriginRecord
+
+_header: Final = msgspec.json.Decoder(Header).decode
+_line: Final[msgspec.json.Decoder[Record | End]] = msgspec.json.Decoder(Record | End)
 
 
 def export(
@@ -54,7 +154,7 @@ def export(
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE)
         with os.fdopen(descriptor, "wb") as file:
 
-            def write(record: Record) -> None:
+            def write(record: dict[str, Any]) -> None:
                 line = msgspec.json.encode(record) + b"\n"
                 digest.update(line)
                 file.write(line)
@@ -78,25 +178,27 @@ def export(
 
 
 def verify(path: Path) -> int:
-    """Read a file through to its end without taking anything: how many records it has."""
+    """Read a file through to its end without taking anything: how many records it has.
+
+    Every record is looked at, so that a file is refused before a line of it is taken. Of the
+    records only the ids of documents are kept meanwhile, which their chunks refer to.
+    """
     digest = blake2b(digest_size=32)
+    documents: set[str] = set()
     count = 0
     with path.open("rb") as file:
-        header = _decode(file.readline(LINE_LIMIT), 1)
-        if header.get("format") != FORMAT:
-            raise ImportRefused("file", f"does not begin with a line of format {FORMAT!r}")
-        if header.get("version") != VERSION:
-            raise ImportRefused("file", f"has version {header.get('version')!r}, not {VERSION}")
-        digest.update(msgspec.json.encode(header) + b"\n")
+        first = file.readline(LINE_LIMIT)
+        _check_header(first)
+        digest.update(first)
         for number, line in enumerate(iter(lambda: file.readline(LINE_LIMIT), b""), start=2):
             record = _decode(line, number)
-            if record.get("type") == "end":
-                if record != {"type": "end", "records": count, "digest": digest.hexdigest()}:
+            if isinstance(record, End):
+                if record != End(records=count, digest=digest.hexdigest()):
                     raise ImportRefused("file", "was changed or cut: its digest does not fit")
                 if file.read(1):
                     raise ImportRefused("file", "goes on after its end")
                 return count
-            check_record(record, number)
+            check_record(record, number, documents)
             digest.update(line)
             count += 1
     raise ImportRefused("file", "is cut: it has no end")
@@ -108,7 +210,7 @@ def records_of(path: Path) -> Iterator[Record]:
         file.readline(LINE_LIMIT)
         for number, line in enumerate(file, start=2):
             record = _decode(line, number)
-            if record["type"] == "end":
+            if isinstance(record, End):
                 return
             yield record
 
@@ -124,38 +226,57 @@ def take(changes: Changes, records: Iterable[Record]) -> tuple[int, int]:
     """Keep some records, in their order: how many were new, and how many there already."""
     created = known = 0
     for record in records:
-        if _TAKE[record["type"]](changes, record):
+        if _take(changes, record):
             created += 1
         else:
             known += 1
     return created, known
 
 
-def check_record(record: Record, number: int) -> None:
-    """Refuse a record that could not have come from an export."""
-    fields = {
-        "item": _ITEM_FIELDS,
-        "document": _DOCUMENT_FIELDS,
-        "evidence": ("card", "snippet", "session", "item"),
-        "profile": ("fields", "updated_at"),
-        "origin": ("system", "original_id", "public_id"),
-    }.get(str(record.get("type")))
-    where = f"line {number}"
-    if fields is None:
-        raise ImportRefused("file", f"{where}: is a record of no known type")
-    if set(record) != {"type", *fields}:
-        raise ImportRefused("file", f"{where}: has not the fields of this type")
-    limit = DOCUMENT_LIMIT if record["type"] == "document" else TEXT_LIMIT
-    for name, value in record.items():
-        try:
-            if isinstance(value, str):
-                check_text(name, value, limit=limit)
-            elif isinstance(value, dict | list):
-                encode_json(name, value)  # pyright: ignore[reportUnknownArgumentType]  # any JSON
-            elif name.endswith("_at"):
-                check_time(name, value)
-        except InvalidInput as error:
-            raise ImportRefused("file", f"{where}: {error}") from error
+def check_record(record: Record, number: int, documents: set[str]) -> None:
+    """Refuse a record that could not have come from an export; its types are right already.
+
+    `documents` are the ids of those before it in the file; a document adds its own.
+    """
+    try:
+        _check_values(record)
+        match record:
+            case ItemRecord():
+                _check_item(record, documents)
+            case DocumentRecord():
+                documents.add(record.public_id)
+            case ProfileRecord():
+                check_profile(record.fields)
+            case EvidenceRecord() | OriginRecord():
+                pass
+            case _:
+                assert_never(record)
+    except InvalidInput as error:
+        raise ImportRefused("file", f"line {number}: {error}") from error
+
+
+def _check_values(record: Record) -> None:
+    """What holds for a field of any record, by its type and name."""
+    limit = DOCUMENT_LIMIT if isinstance(record, DocumentRecord) else TEXT_LIMIT
+    for name in record.__struct_fields__:
+        value: Any = getattr(record, name)
+        if isinstance(value, str):
+            check_text(name, value, limit=limit)
+        elif isinstance(value, dict | list):
+            encode_json(name, value)  # pyright: ignore[reportUnknownArgumentType]  # any JSON
+        elif name.endswith("_at"):
+            check_time(name, value)
+
+
+def _check_item(item: ItemRecord, documents: set[str]) -> None:
+    check_share("confidence", item.confidence)
+    check_finite("salience", item.salience)
+    check_details(item.kind, item.details)
+    encode_provenance(item.provenance)
+    if (item.kind == "chunk") != (item.document is not None):
+        raise InvalidInput("document", "must be there for a chunk and for nothing else")
+    if item.document is not None and item.document not in documents:
+        raise InvalidInput("document", "must be a document that comes before it in the file")
 
 
 def _count(connection: Connection) -> int:
@@ -172,7 +293,7 @@ def _count(connection: Connection) -> int:
     )
 
 
-def _records(connection: Connection) -> Iterator[Record]:
+def _records(connection: Connection) -> Iterator[dict[str, Any]]:
     for row in connection.execute(_DOCUMENTS):
         document_of(row)
         values = dict(zip(DOCUMENT_COLUMNS, row, strict=False))
@@ -189,10 +310,8 @@ def _records(connection: Connection) -> Iterator[Record]:
         yield {
             "type": "evidence", "card": card, "snippet": snippet, "session": session, "item": item,
         }  # fmt: skip
-    for fields, updated_at in connection.execute(
-        "SELECT fields, updated_at FROM profiles ORDER BY agent_role"
-    ):
-        yield {"type": "profile", "fields": msgspec.json.decode(fields), "updated_at": updated_at}
+    for row in connection.execute(f"{PROFILES} ORDER BY agent_role"):
+        yield {"type": "profile", "fields": profile_of(row), "updated_at": row[2]}
     for system, original_id, public_id in connection.execute(
         "SELECT system, original_id, public_id FROM origins ORDER BY system, original_id"
     ):
@@ -213,39 +332,65 @@ def _stored(name: str, value: Any) -> Any:
     return msgspec.json.encode(value).decode() if name in _JSON else value
 
 
-def _take_item(changes: Changes, record: Record) -> bool:
+def _take(changes: Changes, record: Record) -> bool:
+    """Keep a record; False when the bank has it, or something in its place."""
+    match record:
+        case ItemRecord():
+            return _take_item(changes, record)
+        case DocumentRecord():
+            return _take_document(changes, record)
+        case EvidenceRecord():
+            return _take_evidence(changes, record)
+        case ProfileRecord():
+            return _take_profile(changes, record)
+        case OriginRecord():
+            return _take_origin(changes, record)
+        case _:
+            assert_never(record)
+
+
+def _take_item(changes: Changes, record: ItemRecord) -> bool:
     connection = changes.connection
-    id = record["public_id"]
-    if connection.execute("SELECT 1 FROM items WHERE public_id = ?", (id,)).fetchone():
+    if _has(connection, "items", record.public_id):
         return False
-    values = [_stored(name, record[name]) if name in _ITEM_FIELDS else None for name in COLUMNS]
+    if record.document is not None and not _has(connection, "documents", record.document):
+        return False  # a chunk of a version of a document that the bank has in a version of its own
+    values = [
+        as_stored(name, _stored(name, getattr(record, name))) if name in _ITEM_FIELDS else None
+        for name in COLUMNS
+    ]
     values[0] = 0
     for column in ("sameness", "key"):
         at = COLUMNS.index(column)
         twin = connection.execute(
             f"SELECT 1 FROM items WHERE kind = ? AND {column} = ? AND {LIVE}",
-            (record["kind"], values[at]),
+            (record.kind, values[at]),
         ).fetchone()
         if twin is not None:
             return False  # the same thing under an id of our own, or a newer one under its key
     insert_row(
         changes,
         Prepared(values=tuple(values), tokens=tokens_of(values)),
-        document=record["document"],
-        position=record["position"],
+        document=record.document,
+        position=record.position,
     )
     return True
 
 
-def _take_document(changes: Changes, record: Record) -> bool:
+def _has(connection: Connection, table: str, id: str) -> bool:
+    row = connection.execute(f"SELECT 1 FROM {table} WHERE public_id = ?", (id,)).fetchone()
+    return row is not None
+
+
+def _take_document(changes: Changes, record: DocumentRecord) -> bool:
     connection = changes.connection
     known = connection.execute(
         "SELECT 1 FROM documents WHERE public_id = ? OR (source = ? AND source_id = ?)",
-        (record["public_id"], record["source"], record["source_id"]),
+        (record.public_id, record.source, record.source_id),
     ).fetchone()
     if known is not None:
         return False
-    row = [changes.next(), *(_stored(name, record[name]) for name in _DOCUMENT_FIELDS)]
+    row = [changes.next(), *(_stored(name, getattr(record, name)) for name in _DOCUMENT_FIELDS)]
     marks = ", ".join("?" * (len(row) + 1))
     connection.execute(
         f"INSERT INTO documents ({', '.join(DOCUMENT_COLUMNS)}, digest) VALUES ({marks})",
@@ -254,19 +399,19 @@ def _take_document(changes: Changes, record: Record) -> bool:
     return True
 
 
-def _take_evidence(changes: Changes, record: Record) -> bool:
+def _take_evidence(changes: Changes, record: EvidenceRecord) -> bool:
     return bool(
         changes.connection.execute(
             "INSERT OR IGNORE INTO evidence (card, snippet, session, item)"
             " SELECT id, ?, ?, ? FROM items WHERE public_id = ?",
-            (record["snippet"], record["session"], record["item"], record["card"]),
+            (record.snippet, record.session, record.item, record.card),
         ).rowcount
     )
 
 
-def _take_profile(changes: Changes, record: Record) -> bool:
-    fields = msgspec.json.encode(record["fields"]).decode()
-    row = (record["fields"]["agent_role"], fields, record["updated_at"])
+def _take_profile(changes: Changes, record: ProfileRecord) -> bool:
+    fields = msgspec.json.encode(record.fields).decode()
+    row = (record.fields.agent_role, fields, record.updated_at)
     return bool(
         changes.connection.execute(
             "INSERT OR IGNORE INTO profiles (agent_role, fields, updated_at, digest)"
@@ -276,28 +421,32 @@ def _take_profile(changes: Changes, record: Record) -> bool:
     )
 
 
-def _take_origin(changes: Changes, record: Record) -> bool:
+def _take_origin(changes: Changes, record: OriginRecord) -> bool:
     return bool(
         changes.connection.execute(
             "INSERT OR IGNORE INTO origins (system, original_id, public_id) VALUES (?, ?, ?)",
-            (record["system"], record["original_id"], record["public_id"]),
+            (record.system, record.original_id, record.public_id),
         ).rowcount
     )
 
 
-_TAKE: Final[dict[str, Callable[[Changes, Record], bool]]] = {
-    "item": _take_item,
-    "document": _take_document,
-    "evidence": _take_evidence,
-    "profile": _take_profile,
-    "origin": _take_origin,
-}
+def _check_header(line: bytes) -> None:
+    try:
+        header = _header(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        header = Header(format="", version=0, bank="")
+    if header.format != FORMAT:
+        raise ImportRefused("file", f"does not begin with a line of format {FORMAT!r}")
+    if header.version != VERSION:
+        raise ImportRefused("file", f"has version {header.version!r}, not {VERSION}")
 
 
-def _decode(line: bytes, number: int) -> Record:
+def _decode(line: bytes, number: int) -> Record | End:
     if len(line) >= LINE_LIMIT:
         raise ImportRefused("file", f"line {number}: is longer than {LINE_LIMIT} bytes")
     try:
-        return msgspec.json.decode(line, type=Record)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return _line.decode(line)
+    except msgspec.ValidationError as error:
+        raise ImportRefused("file", f"line {number}: {error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ImportRefused("file", f"line {number}: is not a JSON object") from error

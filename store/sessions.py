@@ -14,10 +14,12 @@ import anyio
 import msgspec
 from msgspec import Struct
 
+from store.border import guarded
 from store.database import Connection, Database, file_error
-from store.errors import ImportRefused
+from store.errors import ImportRefused, InvalidInput
 from store.files import replace_file
 from store.handles import Handles
+from store.validate import TIME_LIMIT
 
 COLUMNS: Final = (
     "id, created_at, seen_at, ended_at, transport, client_name, client_version, bank, source,"
@@ -52,6 +54,7 @@ class SeedSession(Struct, frozen=True, kw_only=True, rename="camel"):
     metadata: dict[str, Any] = {}
 
 
+@guarded
 class Sessions:
     """The sessions of a catalogue. `now` gives unix milliseconds."""
 
@@ -87,6 +90,9 @@ class Sessions:
         )
 
         def insert(connection: Connection) -> None:
+            known = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session.id,))
+            if known.fetchone() is not None:
+                raise InvalidInput("id", "is the id of another session already")
             _insert(connection, session)
 
         await self._database.write(insert)
@@ -175,7 +181,7 @@ class Sessions:
         Those that a handle leads to are not counted: whoever gives out handles bounds them, so that
         many sessions of one client never cost another its own.
         """
-        oldest = self._now() - int(max_idle_seconds * 1000)
+        oldest = self._ago(max_idle_seconds)
 
         def delete(connection: Connection) -> int:
             idle = connection.execute("DELETE FROM sessions WHERE seen_at < ?", (oldest,)).rowcount
@@ -192,7 +198,7 @@ class Sessions:
 
     async def counts(self, *, active_within_seconds: float) -> tuple[int, int]:
         """How many sessions there are, and how many of them were seen lately."""
-        since = self._now() - int(active_within_seconds * 1000)
+        since = self._ago(active_within_seconds)
 
         def count(connection: Connection) -> tuple[int, int]:
             total, active = connection.execute(
@@ -203,6 +209,10 @@ class Sessions:
             return total, active
 
         return await self._database.read(count)
+
+    def _ago(self, seconds: float) -> int:
+        """That long before now, and not before what a column of times can hold."""
+        return max(self._now() - int(min(seconds, TIME_LIMIT) * 1000), -TIME_LIMIT)
 
     async def import_json(self, path: Path) -> int:
         """Take over a seed 003 `sessions.json`; ids we know already stay as they are."""

@@ -24,21 +24,64 @@ DEPTH_LIMIT: Final = 32
 TIME_LIMIT: Final = 253_402_300_800_000  # the year 10000, in unix milliseconds
 BANK_NAME_LIMIT: Final = 256
 LIST_LIMIT: Final = 1_000
+WEIGHT_LIMIT: Final = 1e6
 QUERY_LIMIT: Final = 65_536  # characters of a query that are looked at
+
+
+def plain_text(field: str, value: Any) -> str:
+    """A text of Python's own type (an enum's member is another) that SQLite takes as it is."""
+    if not isinstance(value, str):
+        raise InvalidInput(field, "must be a text")
+    _size(field, value)
+    return value if type(value) is str else str.__str__(value)
+
+
+def real(field: str, value: Any) -> float:
+    """A finite number, as a column of reals gives it back: 1 is 1.0, and -0.0 is 0.0."""
+    if type(value) is float and math.isfinite(value) and value != 0.0:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(field, "must be a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InvalidInput(field, "must be a number of at most 64 bits") from None
+    check_finite(field, number)
+    return number + 0.0
+
+
+def whole(field: str, value: Any) -> int:
+    """A whole number, as a column of integers gives it back: 2.0 is 2, and 2.5 is refused."""
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return value
+    if isinstance(value, float):
+        check_finite(field, value)
+        value = int(value) if value.is_integer() else None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput(field, "must be a whole number")
+    if not -(2**63) <= value < 2**63:
+        raise InvalidInput(field, "must be a whole number of at most 64 bits")
+    return int(value)
 
 
 def check_text(field: str, value: str, *, limit: int = TEXT_LIMIT, empty: bool = True) -> None:
     """A text that can be kept and given back as it is."""
+    size = _size(field, value)
+    if size > limit:
+        raise TextTooLong(field, size, limit)
+    if not empty and not value.strip():
+        raise InvalidInput(field, "must not be empty")
+
+
+def _size(field: str, value: str) -> int:
+    """The bytes of a text in UTF-8, if it has any."""
     try:
         size = len(value) if value.isascii() else len(value.encode())
     except UnicodeEncodeError:
         raise TextNotStorable(field, "must not hold half a surrogate pair") from None
     if "\x00" in value:
         raise TextNotStorable(field, "must not hold U+0000")
-    if size > limit:
-        raise TextTooLong(field, size, limit)
-    if not empty and not value.strip():
-        raise InvalidInput(field, "must not be empty")
+    return size
 
 
 def check_labels(**labels: str | None) -> None:
@@ -62,6 +105,12 @@ def check_share(field: str, value: float | None) -> None:
     check_finite(field, value)
     if not 0.0 <= value <= 1.0:
         raise InvalidInput(field, "must be from 0 to 1")
+
+
+def check_weight(field: str, value: float | None) -> None:
+    """How much one side of a search counts; only the share of the two matters."""
+    if value is not None and not 0.0 <= value <= WEIGHT_LIMIT:
+        raise InvalidInput(field, f"must be from 0 to {WEIGHT_LIMIT:g}")
 
 
 def check_finite(field: str, value: float | None) -> None:
@@ -89,34 +138,46 @@ def encode_json(field: str, value: Mapping[str, Any] | list[Any] | tuple[Any, ..
     """JSON that decodes to the same value, or an error that says which part cannot."""
     if not value:
         return "{}" if isinstance(value, Mapping) else "[]"
-    _check_json(field, value, 0)
-    encoded = msgspec.json.encode(value)
+    encoded = msgspec.json.encode(plain_json(field, value))
     if len(encoded) > METADATA_LIMIT:
         raise TextTooLong(field, len(encoded), METADATA_LIMIT)
     return encoded.decode()
 
 
-def _check_json(field: str, value: Any, depth: int) -> None:
+def plain_json(field: str, value: Any, depth: int = 0) -> Any:
+    """The same value made of JSON's own types only, or an error that says which part cannot be."""
     if depth > DEPTH_LIMIT:
         raise InvalidInput(field, f"must not be nested more than {DEPTH_LIMIT} deep")
+    if value is None or isinstance(value, bool):
+        return value
     if isinstance(value, str):
         check_text(field, value)
-    elif isinstance(value, int):
+        return value if type(value) is str else plain_text(field, value)
+    if isinstance(value, int):
         if not -(2**63) <= value < 2**63:
             raise InvalidInput(field, "must hold whole numbers of at most 64 bits")
-    elif isinstance(value, float):
+        return value if type(value) is int else int(value)
+    if isinstance(value, float):
         check_finite(field, value)
-    elif isinstance(value, Mapping):
-        for key in cast(Any, value):
-            if not isinstance(key, str):
-                raise InvalidInput(field, "must have texts as keys")
-            check_text(field, key)
-            _check_json(f"{field}.{key}"[:200], value[key], depth + 1)
-    elif isinstance(value, list | tuple):
-        for member in cast(Any, value):
-            _check_json(field, member, depth + 1)
-    elif value is not None:
-        raise InvalidInput(field, "must be made of JSON values")
+        return value if type(value) is float else float(value)
+    if isinstance(value, Mapping):
+        return _plain_object(field, cast("Mapping[Any, Any]", value), depth)
+    if isinstance(value, list | tuple):
+        return [plain_json(field, member, depth + 1) for member in cast(Any, value)]
+    raise InvalidInput(field, "must be made of JSON values")
+
+
+def _plain_object(field: str, value: Mapping[Any, Any], depth: int) -> Mapping[str, Any]:
+    plain: dict[str, Any] = {}
+    is_plain = type(value) is dict
+    for key, member in value.items():
+        if not isinstance(key, str):
+            raise InvalidInput(field, "must have texts as keys")
+        check_text(field, key)
+        name = key if type(key) is str else plain_text(field, key)
+        plain[name] = plain_json(f"{field}.{key}"[:200], member, depth + 1)
+        is_plain = is_plain and name is key and plain[name] is member
+    return value if is_plain else plain
 
 
 def plain_query(text: str) -> str:

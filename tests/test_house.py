@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from daemon import exits
-from daemon.config import SETTINGS, Setting
+from daemon.config import SETTINGS, Setting, load
 from daemon.dialects import DIALECTS, build
 from daemon.version import VERSION
 from protocol.errors import Fault
+from protocol.framing import DEFAULT_FRAME_LIMIT
 from protocol.revisions import SUPPORTED
 from scripts.tables import with_tables
+from store.model import DOCUMENT_LIMIT, TEXT_LIMIT
 from tests.support.house import any_house
 
 ROOT = Path(__file__).parent.parent
@@ -31,6 +33,22 @@ def test_every_setting_and_variable_is_documented(setting: Setting) -> None:
     assert f"`{setting.key}`" in README
     for variable in setting.variables:
         assert f"`{variable}`" in README
+
+
+def test_the_readmes_configurations_are_accepted(tmp_path: Path) -> None:
+    examples = re.findall(r"(?s)```toml\n(.*?)```", README)
+    configurations = [text for text in examples if not text.startswith(("[[token]]", "[section]"))]
+    assert any("token_file" in text for text in configurations)
+    for text in configurations:
+        (tmp_path / "config.toml").write_text(text)
+        load({}, {"RECALLD_HOME": str(tmp_path)})
+
+
+def test_the_limits_in_the_readme_are_those_of_the_code() -> None:
+    mib = 1024 * 1024
+    assert (mib, 16 * mib, 4 * mib) == (TEXT_LIMIT, DOCUMENT_LIMIT, DEFAULT_FRAME_LIMIT)
+    assert "at most 1 MiB of text and one document 16 MiB" in README
+    assert "at most 4 MiB unless `limits.frame_bytes`" in README
 
 
 def test_every_exit_code_is_documented() -> None:

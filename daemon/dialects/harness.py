@@ -168,7 +168,8 @@ def of_item(item: Item) -> Whole:
     first_line = text.strip().partition("\n")[0]
     return Whole(
         id=item.id,
-        source=item.source or item.provenance.dialect or item.kind,
+        # Not its dialect for want of one: `source` as a filter and `sources` would not agree.
+        source=item.source or "",
         source_id=item.id,
         title=item.title or first_line[:TITLE_LENGTH],
         body=text,

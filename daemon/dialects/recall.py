@@ -76,12 +76,13 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 class Results(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`below_threshold` is ours: how many answers there are at a lower threshold."""
+    """`below_threshold` and `hint` are ours: how many answers a lower threshold would show."""
 
     results: list[Result]
     total: int
     query: str
     below_threshold: int
+    hint: str | UnsetType = UNSET
 
 
 class Memory(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -146,7 +147,11 @@ async def search(house: House, arguments: SearchArguments, context: Context) -> 
         return Results(results=[], total=0, query=arguments.query, below_threshold=0)
     results = [_result(hit) for hit in _distinct(found.hits)][:limit]
     return Results(
-        results=results, total=len(results), query=arguments.query, below_threshold=found.below
+        results=results,
+        total=len(results),
+        query=arguments.query,
+        below_threshold=found.below,
+        hint=UNSET if results or not found.below else _hint(found.below, arguments.threshold),
     )
 
 
@@ -207,6 +212,10 @@ async def get_stats(house: House, _arguments: AnyArguments, context: Context) ->
     )
 
 
+def _is_confirmed(arguments: ClearArguments) -> bool:
+    return arguments.confirm
+
+
 async def clear_context(house: House, arguments: ClearArguments, context: Context) -> Cleared:
     if not arguments.confirm:
         return Cleared(
@@ -231,6 +240,12 @@ def _whole(amount: float) -> int:
     if amount != int(amount):
         raise ArgumentsRefused("limit: must be a whole number")
     return min(MOST, int(amount))
+
+
+def _hint(below: int, threshold: float) -> str:
+    """For whoever sees an empty answer: there is something, less alike than was asked for."""
+    found = "1 memory scores" if below == 1 else f"{below} memories score"
+    return f"{found} below the threshold of {threshold:g}; a lower threshold shows them"
 
 
 def _type_of(metadata: Mapping[str, Any]) -> str | None:
@@ -405,6 +420,7 @@ def tools(house: House) -> list[ToolSpec]:
             output=Cleared,
             run=partial(clear_context, house),
             destructive=True,
+            would_destroy=_is_confirmed,
             idempotent=True,
             refuse=_refuse,
         ),

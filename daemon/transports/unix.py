@@ -1,8 +1,9 @@
 """The unix socket: stdio framing, one legacy state a connection, the owner's processes only.
 
-The socket is 0600 in a directory that is ours and 0700, and the kernel tells us who connects. A
-file left behind by a daemon that died is replaced, but only under the data directory's lock and
-only when nobody answers on it.
+The socket is 0600, in a directory that is ours and 0700 or that somebody chose and nobody else can
+write to (`daemon.directories`), and the kernel tells us who connects. A file left behind by a
+daemon that died is replaced, but only under the data directory's lock and only when nobody answers
+on it.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import structlog
 
+from daemon import directories
 from daemon.exits import CANNOT_CREATE, LOCKED, Exit
 from daemon.failures import Overloaded, error_for
 from daemon.methods import PRIVATE
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from daemon.hub import Hub
 
 BACKLOG: Final = 512
+LONGEST_PATH: Final = 107
 _FIRST_PASSED: Final = 3  # where systemd puts the first descriptor it hands over
 
 log: Final = structlog.get_logger()
@@ -73,21 +76,6 @@ def _peer_uid(connection: socket.socket) -> int:
     return int(uid)
 
 
-def private_directory(path: Path) -> None:
-    """Make or check a directory: ours, 0700, no link; `Exit` says what is wrong with it."""
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = path.lstat()
-    except OSError as error:
-        raise Exit(CANNOT_CREATE, f"{path}: cannot be made: {error.strerror}") from None
-    if not stat.S_ISDIR(found.st_mode):
-        raise Exit(CANNOT_CREATE, f"{path}: is not a directory")
-    if found.st_uid != os.geteuid():
-        raise Exit(CANNOT_CREATE, f"{path}: belongs to another user")
-    if found.st_mode & 0o077:
-        path.chmod(0o700)
-
-
 def passed_socket(environment: Mapping[str, str]) -> socket.socket | None:
     """The socket systemd hands over (`LISTEN_FDS`), if it does."""
     if environment.get("LISTEN_PID") != str(os.getpid()):
@@ -103,11 +91,20 @@ def passed_socket(environment: Mapping[str, str]) -> socket.socket | None:
     return passed
 
 
-def bind(path: Path) -> socket.socket:
-    """A listening socket at `path`. Call under the data directory's lock."""
-    # A socket in a directory that others can write to (like /tmp itself) could be swapped.
-    if not path.parent.exists() or path.parent.stat().st_uid == os.geteuid():
-        private_directory(path.parent)
+def check_length(path: Path) -> None:
+    """Refuse a path the kernel would not take, before anything is made for it."""
+    size = len(os.fsencode(path))
+    if size > LONGEST_PATH:
+        raise Exit(CANNOT_CREATE, f"{path}: is {size} bytes, a socket's path has {LONGEST_PATH}")
+
+
+def bind(path: Path, *, is_ours: bool) -> socket.socket:
+    """A listening socket at `path`. Call under the data directory's lock.
+
+    `is_ours`: the directory is one of our own, not one that somebody chose.
+    """
+    check_length(path)
+    (directories.keep_private if is_ours else directories.accept)(path.parent)
     _clear_stale(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)  # 0600 from the first instant: no window for a chmod to close

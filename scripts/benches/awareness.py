@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from daemon.dialects.awareness.keywords import keywords_of
 from daemon.dialects.awareness.recall import FLOOR
 from store.catalogue import wall_clock
 from store.engine import Engine
@@ -57,8 +56,7 @@ def notes(sentence: Text) -> NewNotes:
 
 def rows(bank: str, sentence: Text, question: Text) -> list[Row]:
     def query(n: int, **more: Any) -> Query:
-        text = question(n)
-        return Query(bank=bank, text=text, keywords=keywords_of(text), min_score=FLOOR, **more)
+        return Query(bank=bank, text=question(n), min_score=FLOOR, **more)
 
     def since(days: int) -> Filters:
         return Filters(since=wall_clock() // 86_400_000 * 86_400_000 - (days - 1) * 86_400_000)

@@ -139,7 +139,7 @@ DIALECT: Final = Dialect(
                 "total": "integer",
                 "query": "string",
             },
-            ours=frozenset({"belowThreshold"}),
+            ours=frozenset({"belowThreshold", "hint"}),
             arguments={"query": "Memory content", "threshold": 0},
             given=_given,
             read_only=True,

@@ -209,3 +209,36 @@ def test_an_unknown_dialect_is_refused_by_name(daemon: Any) -> None:
         done = daemon.run(*command, "--dialects", "hindsight,telepathy")
         assert done.returncode != 0
         assert "telepathy" in done.stderr and "hindsight" in done.stderr
+
+
+def test_the_source_a_row_is_shown_with_finds_it_and_counts_it(join: Join) -> None:
+    bank = f"doors-{secrets.token_hex(4)}"
+    client = join(bank=bank)
+    put_by_hindsight(client, bank, "Lighthouse one: the lamp is green.")
+    put_by_recall(client, bank, "Lighthouse two: the stairs are steep.")
+    insights = {
+        "knowledge_cards": [
+            {"category": "decision", "title": "Lighthouse lens", "summary": "Fresnel lens it is."}
+        ],
+        "action_items": [{"title": "Lighthouse painting", "description": "Paint the lighthouse."}],
+        "turn_brief": "We spoke about the lighthouse lens.",
+    }
+    for given in (
+        {"action": "remember", "text": "Lighthouse three: the door squeaks."},
+        {"action": "remember", "text": "Lighthouse four: keys under the mat.", "source": "cursor"},
+        {"action": "ingest", "content": [{"text": "Lighthouse five: built in 1871."}]},
+        {"action": "submit_insights", "insights": insights},
+    ):
+        assert not client.call("awareness_record", memory_id=bank, **given).is_error
+
+    rows = client.call("search", query="lighthouse", limit=50).json["results"]
+    shown: dict[str, set[str]] = {}
+    for row in rows:
+        shown.setdefault(row["source"], set()).add(row["id"])
+    assert set(shown) == {"hindsight", "recall", "awareness", "cursor"}
+    assert len(shown["awareness"]) >= 4
+    for source, ids in shown.items():
+        filtered = client.call("search", query="lighthouse", limit=50, source=source)
+        assert {row["id"] for row in filtered.json["results"]} == ids
+    counts = {s["name"]: s["doc_count"] for s in client.call("sources").json["sources"]}
+    assert counts == {source: len(ids) for source, ids in shown.items()}

@@ -200,6 +200,12 @@ def test_the_threshold_leaves_out_what_scores_below_it_and_counts_it(one: Client
     assert usual["results"][0]["content"].startswith("The deploy script")
     assert usual["total"] + usual["belowThreshold"] >= everything["total"]
     assert strict["results"] == [] and strict["belowThreshold"] >= 1
+    count = strict["belowThreshold"]
+    assert strict["hint"] == (
+        f"{count} memories score below the threshold of 1; a lower threshold shows them"
+    )
+    assert "hint" not in usual and "hint" not in everything
+    assert "hint" not in one.call(f"{PREFIX}search", query="zzqx vvkj", threshold=0).json
     scores = [result["score"] for result in everything["results"]]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)

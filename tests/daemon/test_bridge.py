@@ -186,6 +186,24 @@ def test_an_overlong_line_is_refused_and_not_kept(tmp_path: Path) -> None:
         assert pong["id"] == 1
 
 
+@pytest.mark.parametrize("way", ["bridged", "embedded"])
+def test_an_overlong_request_is_refused_under_its_id_so_that_its_caller_hears(
+    tmp_path: Path, way: str
+) -> None:
+    text = "x" * 5_000_000
+    first = call(5, "echo", text=text)
+    message = json.loads(first)
+    message["id"] = message.pop("id")  # as the TypeScript SDK writes it: last
+    last = json.dumps({**message, "id": "six"}).encode() + b"\n"
+    more = ["--embedded"] if way == "embedded" else []
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE, *more) as client:
+        opened(client)
+        client.send(first + last + request(7, "ping"))
+        frames = [client.line() for _ in range(3)]
+        assert [frame["id"] for frame in frames] == [5, "six", 7]
+        assert all("limit is 4194304" in f["error"]["message"] for f in frames[:2])
+
+
 def test_a_daemon_without_fixtures_is_not_taken_for_one_with(tmp_path: Path) -> None:
     with daemon(tmp_path, "--dialects", ""):
         pass

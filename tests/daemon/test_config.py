@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.config import LONGEST_SOCKET_PATH, SETTINGS, load
+from daemon.config import LONGEST_SOCKET_PATH, SETTINGS, load, unknown_variables
 from daemon.exits import CONFIG, Exit
 
 
@@ -22,6 +22,17 @@ def test_the_seeds_own_variable_is_honoured_and_ours_wins(tmp_path: Path) -> Non
     home = {"RECALLD_HOME": str(tmp_path), "CLAUDE_RECALL_RATE_LIMIT": "5"}
     assert load({}, home).requests_per_minute == 5
     assert load({}, {**home, "RECALLD_RATE_LIMIT": "0"}).requests_per_minute == 0
+
+
+def test_fixtures_have_no_rate_limit_unless_one_is_set(tmp_path: Path) -> None:
+    home = {"RECALLD_HOME": str(tmp_path)}
+    fixtures = {"server.fixtures": True}
+    assert load({}, home).requests_per_minute == 100
+    assert load(fixtures, home).requests_per_minute == 0
+    assert load({}, {**home, "RECALLD_FIXTURES": "1"}).requests_per_minute == 0
+    assert load(fixtures, {**home, "CLAUDE_RECALL_RATE_LIMIT": "5"}).requests_per_minute == 5
+    (tmp_path / "config.toml").write_text("[limits]\nrequests_per_minute = 100\n")
+    assert load(fixtures, home).requests_per_minute == 100
 
 
 @pytest.mark.parametrize(
@@ -68,7 +79,7 @@ def test_half_an_embedder_is_refused(embedding: dict[str, str], words: str) -> N
         ("limits = 3\n", "unknown setting limits"),
         ("[limits]\nzzz = 1\n", "unknown setting limits.zzz"),
         ("[limits\n", "not TOML"),
-        ("[limits]\nrequests_per_minute = true\n", "config file, limits.requests_per_minute"),
+        ("[limits]\nrequests_per_minute = true\n", "config.toml: limits.requests_per_minute"),
         ("\udcff", "not TOML"),
     ],
 )
@@ -78,13 +89,33 @@ def test_a_bad_file_is_one_clear_line(tmp_path: Path, text: str, words: str) -> 
     with pytest.raises(Exit) as raised:
         load({}, {"RECALLD_HOME": str(tmp_path)})
     assert words in raised.value.message
+    assert raised.value.message.startswith(f"config file {path}: ")
     assert "\n" not in raised.value.message
 
 
 def test_an_unreadable_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "config.toml").mkdir()
-    with pytest.raises(Exit, match="cannot be read"):
+    with pytest.raises(Exit, match=r"config\.toml: cannot be read"):
         load({}, {"RECALLD_HOME": str(tmp_path)})
+
+
+def test_a_wrong_dialect_is_refused_with_where_it_was_named() -> None:
+    for flags, variables, where in (
+        ({"server.dialects": "recall,foo"}, {}, "--dialects"),
+        ({}, {"RECALLD_DIALECTS": "recall,foo"}, "RECALLD_DIALECTS"),
+    ):
+        with pytest.raises(Exit, match=f"{where}: 'foo' is not one of hindsight") as raised:
+            load(flags, variables)
+        assert raised.value.code == CONFIG
+
+
+def test_a_variable_that_is_none_of_ours_is_remarked_on() -> None:
+    known = {variable: "" for setting in SETTINGS for variable in setting.variables}
+    assert unknown_variables({**known, "RECALLD_HOME": "/x", "PATH": "/y"}) == []
+    (near, far) = unknown_variables({"RECALLD_RATELIMIT": "5", "RECALLD_ZZZ": "1"})
+    assert near.startswith("RECALLD_RATELIMIT: ")
+    assert near.endswith("did you mean RECALLD_RATE_LIMIT?")
+    assert "did you mean" not in far
 
 
 def test_directories_follow_xdg(tmp_path: Path) -> None:

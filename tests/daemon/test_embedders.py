@@ -74,7 +74,7 @@ def test_hashed_features_work_without_a_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
-        ({"RECALLD_EMBEDDING_FILE": "/nowhere/model.onnx"}, "model file cannot be read"),
+        ({"RECALLD_EMBEDDING_FILE": "/nowhere/model.onnx"}, "embedding.file /nowhere/model.onnx: "),
         (
             {
                 "RECALLD_EMBEDDING_URL": "file:///etc/passwd",

@@ -38,6 +38,28 @@ def test_a_token_is_printed_once_and_never_again(home: Path) -> None:
         assert token.removeprefix("recalld_") not in said
 
 
+def test_before_the_first_token_the_list_is_empty(home: Path) -> None:
+    listed = recalld(home, "token", "list")
+    assert (listed.returncode, listed.stdout) == (0, "")
+    assert "there are no tokens" in listed.stderr
+    assert not (home / "tokens.toml").exists()
+
+
+@pytest.mark.parametrize("command", [("token", "list"), ("token", "add", "x"), ("serve",)])
+def test_what_is_wrong_with_the_file_is_said_with_its_name_and_place(
+    home: Path, command: tuple[str, ...]
+) -> None:
+    path = home / "tokens.toml"
+    path.write_text("# mine\n[[token\nsecret = 'do not tell'\n")
+    path.chmod(0o600)
+    done = recalld(home, *command)
+    assert done.returncode == 78
+    assert f"token file {path}: is not TOML (at line 2, column 8)" in done.stderr
+    assert "do not tell" not in done.stderr
+    path.chmod(0o644)
+    assert f"token file {path}: must be readable" in recalld(home, *command).stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

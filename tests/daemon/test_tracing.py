@@ -1,7 +1,6 @@
 """A call carries on the trace its caller began."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import anyio
@@ -12,26 +11,9 @@ from daemon.tracing import OpenTelemetry, trace_id
 from protocol.connection import Call
 from protocol.lifecycle import Meta
 from protocol.revisions import MODERN
+from tests.support.spans import Spans
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-
-
-class Spans:
-    """A tracer that notes what began and ended."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, str, str | None]] = []
-
-    @contextmanager
-    def _span(self, name: str, parent: str | None) -> Iterator[None]:
-        self.events.append(("begin", name, parent))
-        try:
-            yield
-        finally:
-            self.events.append(("end", name, parent))
-
-    def span(self, name: str, traceparent: str | None) -> AbstractContextManager[Any]:
-        return self._span(name, traceparent)
 
 
 class Nobody:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from tests.support.processes import (
     environment,
     link,
     recalld,
+    spawned_daemon,
     status,
 )
 from tests.support.wire import call, initialize, modern, request
@@ -208,6 +210,45 @@ def test_status_tells_which_daemon_and_stop_ends_it(tmp_path: Path) -> None:
         assert recalld(tmp_path, "stop").returncode == 2
 
 
+def test_status_does_not_count_whoever_asks_for_it(tmp_path: Path) -> None:
+    with daemon(tmp_path):
+        idle = status(tmp_path)
+        assert (idle["connections"], idle["inFlight"]) == (0, 0)
+        with link(tmp_path) as one:
+            one.send(initialize() + call(7, "slow", seconds=30))
+            assert one.line()["id"] == 0
+            busy = status(tmp_path)
+            assert (busy["connections"], busy["inFlight"]) == (1, 1)
+
+
+def test_a_strange_variable_is_remarked_on_but_not_by_health(tmp_path: Path) -> None:
+    def run(*arguments: str) -> str:
+        return subprocess.run(
+            [*RECALLD, *arguments],
+            env=environment(tmp_path, RECALLD_IDLE_SECOND="1"),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        ).stderr
+
+    with spawned_daemon(tmp_path):
+        assert run("stdio").count("did you mean RECALLD_IDLE_SECONDS?") == 1
+        assert run("health") == ""
+        assert "RECALLD_IDLE_SECOND:" not in (tmp_path / "state/daemon.log").read_text()
+
+
+def test_a_wrong_dialect_is_refused_before_a_daemon_is_started(tmp_path: Path) -> None:
+    codes = {
+        command: recalld(tmp_path, command, "--dialects", "recall,foo", stdin=subprocess.DEVNULL)
+        for command in ("serve", "stdio")
+    }
+    assert {code.returncode for code in codes.values()} == {78}
+    assert all("'foo' is not one of" in code.stderr for code in codes.values())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_sessions_survive_a_restart(tmp_path: Path) -> None:
     attach = request(1, "recalld/attach", version="0.1.0")
     with daemon(tmp_path) as started, link(tmp_path) as one:
@@ -257,3 +298,44 @@ def test_a_spawned_daemon_leaves_when_nobody_needs_it(tmp_path: Path) -> None:
     idle = {"RECALLD_IDLE_SECONDS": "0.3"}
     with child(tmp_path, "serve", "--no-http", "--spawned", variables=idle) as started:
         assert started.wait(10) == 0
+
+
+def test_a_spawned_daemon_leaves_when_its_directory_is_gone(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with child(home, "stdio", variables={"RECALLD_IDLE_SECONDS": "600"}) as bridge:
+        bridge.send(initialize())
+        assert bridge.line()["id"] == 0
+        pid = status(home)["pid"]
+    assert Path(f"/proc/{pid}").exists()
+    shutil.rmtree(home)
+    _until_gone(pid)
+    assert not home.exists()  # it did not crash: that would have been written down there
+
+
+def test_a_spawned_daemon_without_its_socket_makes_room_and_loses_nothing(tmp_path: Path) -> None:
+    arguments = {"bank_id": "b", "content": "the anchor is rusty", "context": "boats"}
+    question = {"bank_id": "b", "query": "anchor"}
+    with spawned_daemon(tmp_path), child(tmp_path, "stdio") as bridge:
+        bridge.send(initialize() + call(1, "hindsight_put", **arguments))
+        assert not bridge.lines(2)[1]["result"].get("isError")
+        first = status(tmp_path)["pid"]
+        (tmp_path / "run/recalld.sock").unlink()
+        _until_gone(first)
+        bridge.send(call(2, "hindsight_search", **question))
+        assert "rusty" in json.dumps(bridge.line())
+        assert status(tmp_path)["pid"] != first
+
+
+def _until_gone(pid: int) -> None:
+    deadline = time.monotonic() + 20
+    while _is_running(pid):
+        assert time.monotonic() < deadline, "the daemon is still there"
+        time.sleep(0.05)
+
+
+def _is_running(pid: int) -> bool:
+    """A zombie does not run: whoever started it may not have looked yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -8,11 +8,12 @@ import anyio
 
 from store.embedded import open_engine
 from store.model import Filters
-from tests.support.plain_ranking import PlainRanking
+from tests.support.real_ranking import make_graphs_small, real_ranking
 
 
 async def main(directory: Path) -> None:
-    async with open_engine(directory, ranking=PlainRanking) as engine:
+    make_graphs_small()
+    async with open_engine(directory, ranking=real_ranking) as engine:
         page = await engine.recent("w", filters=Filters(contains="marker"), limit=1000)
         await engine.erase("w", [item.id for item in page.items])
         os.write(1, b"erased\n")

@@ -1,5 +1,6 @@
 """Full disks, read-only disks, damaged pages and logs: an error of its own, and nothing worse."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -8,11 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 
+from daemon.hub import Hub
 from store.embedded import EmbeddedEngine, open_engine
 from store.errors import NotFound, StorageError, StorageFull, StorageReadOnly
 from store.model import NewMemory, Query
 from tests.support.plain_ranking import PlainRanking
+from tests.support.wire import running_hub
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
@@ -60,10 +64,13 @@ async def test_a_full_disk_is_told_reads_go_on_and_room_is_used_at_once(small_di
         assert len((await engine.search(Query(bank="w", text="number 3"))).hits) > 0
         with pytest.raises(StorageFull):
             await engine.put("w", NewMemory(text="still no room " + "words " * 400))
+        await engine.search(Query(bank="w", text="number 4"))
+        assert engine.health().degraded == ("storage-full",)
 
         ballast.unlink()
         put = await engine.put("w", NewMemory(text="room again"))
         kept[put.id] = "room again"
+        assert engine.health().degraded == ()
         assert await everything(engine) == kept
         assert (await engine.check("w")).problems == ()
     async with open_engine(small_disk / "data", ranking=PlainRanking) as engine:
@@ -74,12 +81,7 @@ async def test_an_engine_on_a_full_disk_says_so_and_does_no_damage(small_disk: P
     async with open_engine(small_disk / "data", ranking=PlainRanking) as engine:
         put = await engine.put("w", NewMemory(text="there before"))
     filler = small_disk / "filler"
-    with filler.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(4096))
-        except OSError:
-            pass
+    fill(filler)
 
     try:
         async with open_engine(small_disk / "data", ranking=PlainRanking) as engine:
@@ -91,6 +93,37 @@ async def test_an_engine_on_a_full_disk_says_so_and_does_no_damage(small_disk: P
     filler.unlink()
     async with open_engine(small_disk / "data", ranking=PlainRanking) as engine:
         assert await everything(engine) == {put.id: "there before"}
+
+
+async def test_a_session_that_could_not_be_saved_is_saved_when_there_is_room(
+    small_disk: Path,
+) -> None:
+    async with running_hub(small_disk / "data") as hub:
+        saved = await open_session(hub)
+        fill(small_disk / "filler")
+        unsaved = [await open_session(hub) for _ in range(30)]
+        degraded = (await hub.health(hub.surface_for(""))).degraded
+        assert isinstance(degraded, list)
+        assert "sessions are not being saved: no space left on the disk" in degraded
+
+        (small_disk / "filler").unlink()
+        assert (await hub.health(hub.surface_for(""))).degraded is UNSET
+    async with running_hub(small_disk / "data") as hub:
+        assert await hub.sessions.total() == 31
+        assert await open_session(hub, resume=saved) == saved
+        assert await open_session(hub, resume=unsaved[-1]) == unsaved[-1]
+
+
+async def open_session(hub: Hub, *, resume: str | None = None) -> str:
+    return await hub.sessions.open(
+        resume=resume, transport="memory", client_name=None, client_version=None, bank=None
+    )
+
+
+def fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
 
 
 async def test_a_read_only_disk_at_the_start_is_an_error_of_its_own(small_disk: Path) -> None:

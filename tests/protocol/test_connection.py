@@ -190,6 +190,23 @@ def test_a_frame_past_the_limit_is_one_refusal_and_the_connection_lives() -> Non
     assert pong["id"] == 1
 
 
+def test_a_request_past_the_limit_is_refused_under_its_id_unless_that_is_in_flight() -> None:
+    connection = Connection(OFFERED, frame_limit=1000)
+    long = request(7, "ping", pad="x" * 10_000)
+    for cut in (1, 500, 9_000, len(long) - 3, len(long)):
+        (error,) = [
+            frame
+            for chunk in (long[:cut], long[cut:])
+            for frame in (run(connection, chunk) if chunk else [])
+        ]
+        assert error["id"] == 7
+    (waiting,) = connection.receive(request(7, "ping"))
+    assert isinstance(waiting, Call)
+    (error,) = run(connection, long)
+    assert error.get("id") is None
+    assert connection.reply(waiting, b"{}")
+
+
 def test_a_last_line_without_its_end_is_answered() -> None:
     connection = Connection(OFFERED)
     assert list(connection.receive(request(1, "ping")[:-1])) == []

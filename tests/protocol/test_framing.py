@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.framing import LineFramer, Oversized
+from protocol.framing import END_BYTES, LineFramer, Oversized
 from tests.support.strategies import chopped
 
 
@@ -16,7 +16,8 @@ def frames_of(framer: LineFramer, *chunks: bytes) -> list[bytes | Oversized]:
 @given(st.data())
 def test_frames_do_not_depend_on_how_bytes_were_chopped(data: st.DataObject) -> None:
     line = st.binary(max_size=40).map(lambda b: b.replace(b"\n", b" "))
-    stream = b"\n".join(data.draw(st.lists(line, max_size=6)))
+    end = data.draw(st.sampled_from([b"\n", b"\r\n"]))
+    stream = end.join(data.draw(st.lists(line, max_size=6)))
     pieces = data.draw(chopped(stream))
     assert frames_of(LineFramer(16), *pieces) == frames_of(LineFramer(16), stream)
 
@@ -52,4 +53,9 @@ def test_an_endless_line_is_counted_not_kept() -> None:
     for _ in range(1000):
         assert list(framer.feed(b"x" * 1000)) == []
         assert sum(map(len, framer._pieces)) <= 1001
-    assert list(framer.feed(b"\nnext\n")) == [Oversized(1_000_000, 1000), b"next"]
+        assert len(framer._head) + len(framer._tail) <= 2 * END_BYTES + 1
+    (long, short) = framer.feed(b"the end\nnext\n")
+    assert short == b"next"
+    assert isinstance(long, Oversized)
+    assert (long.size, long.limit) == (1_000_007, 1000)
+    assert (long.head[:4], long.tail[-8:]) == (b"xxxx", b"xthe end")

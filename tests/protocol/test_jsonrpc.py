@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from protocol import jsonrpc
 from protocol.errors import Fault, error_object
-from protocol.jsonrpc import Invalid, Notification, Request, Response, decode, identity
+from protocol.jsonrpc import Invalid, Notification, Request, Response, decode, identity, unfit
 from protocol.revisions import R2025_03_26, R2025_11_25
 from tests.support.strategies import request_ids, requests
 
@@ -121,6 +121,23 @@ def test_json_that_is_no_message_is_refused_with_its_id_if_it_has_one(
 def test_a_notification_with_text_we_refuse_is_not_answered() -> None:
     line = b'{"jsonrpc":"2.0","method":"notifications/x","params":{"t":"\\u0000"}}'
     assert decode(line) == Notification("notifications/x", b"{}")
+
+
+@pytest.mark.parametrize(
+    ("params", "place"),
+    [
+        (rb'{"arguments":{"content":"a\u0000"}}', "params.arguments.content: "),
+        (rb'{"arguments":{"tags":["a","\u0000"]}}', "params.arguments.tags[1]: "),
+        (rb'{"arguments":{"a\u0000":1}}', "params.arguments: "),
+        (rb'{"content":"\ud800"}', "params.content: "),
+        (b'{"' + b"k" * 500 + rb'":"\u0000"}', "params." + "k" * 193 + ": "),
+    ],
+)
+def test_text_that_is_not_taken_is_said_with_where_it_stands(params: bytes, place: str) -> None:
+    read = decode(b'{"jsonrpc":"2.0","id":7,"method":"m","params":' + params + b"}")
+    assert isinstance(read, Invalid)
+    assert f": {place}" in read.error.message
+    assert unfit(rb'{"query":"a\u0000b"}') == "query: U+0000 is not accepted in text"
 
 
 def test_an_escaped_backslash_before_u0000_is_not_a_nul() -> None:

@@ -448,6 +448,65 @@ async def test_each_fault_is_found_by_its_name_and_repaired(
     assert engine.health().degraded == ()
 
 
+@pytest.mark.parametrize("number", ["007e", "00fe", "007c", "00fc"])
+async def test_a_vector_with_no_number_in_it_is_found_and_made_anew(
+    engine: EmbeddedEngine, number: str
+) -> None:
+    """NaN and infinity, as little-endian half floats."""
+    for n in range(5):
+        await engine.put("w", NewMemory(text=f"memory {n}"))
+    (before,) = await engine._read("w", vectors)
+
+    def damage(connection: Connection) -> None:
+        connection.execute(
+            f"UPDATE vectors SET bytes = CAST(x'{'0000' * 7}{number}' AS BLOB)"
+            " WHERE item = (SELECT min(item) FROM vectors)"
+        )
+
+    async with engine._banks.use("w") as opened:
+        await opened.database.write(damage)
+
+    found = (await engine.check("w")).problems
+    assert [(problem.name, problem.count) for problem in found] == [("vectors-wrong", 1)]
+    assert (await engine.repair("w")).problems == ()
+    assert await engine._read("w", vectors) == [before]
+
+
+def vectors(connection: Connection) -> list[list[bytes]]:
+    return [[row[0] for row in connection.execute("SELECT bytes FROM vectors ORDER BY item")]]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "fields = '{'",
+        "fields = CAST(x'7bff7d' AS TEXT)",
+        "fields = replace(fields, 'Developer', 'Director')",
+        "agent_role = CAST(x'ff' AS TEXT)",
+        "updated_at = 5",
+    ],
+)
+async def test_a_damaged_profile_is_found_and_put_aside(engine: EmbeddedEngine, fault: str) -> None:
+    await engine.put_profile("w", AgentProfile(agent_role="dev", title="Developer"))
+    await engine.put_profile("w", AgentProfile(agent_role="qa", title="Tester"))
+
+    def damage(connection: Connection) -> None:
+        connection.execute(f"UPDATE profiles SET {fault} WHERE agent_role = 'dev'")
+
+    async with engine._banks.use("w") as opened:
+        await opened.database.write(damage)
+        directory = opened.directory
+
+    found = (await engine.check("w")).problems
+    assert [(problem.name, problem.part) for problem in found] == [("rows-damaged", "profiles")]
+    with pytest.raises(StorageDamaged):
+        await engine.export("w", directory / "file")
+    assert (await engine.repair("w")).problems == ()
+    assert [profile.agent_role for profile in await engine.profiles("w")] == ["qa"]
+    (line,) = (directory / "damaged.jsonl").read_bytes().splitlines()
+    assert json.loads(line)["damaged"] == "profile"
+
+
 async def test_a_damaged_row_is_never_returned_and_is_put_aside_by_repair(
     engine: EmbeddedEngine,
 ) -> None:

@@ -5,11 +5,12 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from store.chunking import CHUNK_LIMIT, OVERLAP, chunk_ids, chunks
 from store.embedded import EmbeddedEngine
 from store.errors import InvalidInput, NotFound, TextTooLong
-from store.model import NewDocument, Query
+from store.model import Filters, NewDocument, Query
 
 GUIDE = """# Guide
 
@@ -152,3 +153,51 @@ async def test_passages_are_counted_as_they_are_written(engine: EmbeddedEngine) 
         )
     assert put.chunks > 1
     assert seen == [(n, put.chunks) for n in range(1, put.chunks + 1)]
+
+
+async def test_unchanged_chunks_follow_their_document_in_title_user_and_time(
+    engine: EmbeddedEngine,
+) -> None:
+    first = NewDocument(
+        source="s", source_id="1", body="# H\nhello world", title="Pear", user="ana", updated_at=1
+    )
+    await engine.upsert_document("w", first)
+    (before,) = (await engine.recent("w", kinds=("chunk",))).items
+
+    await engine.upsert_document("w", replace(first, title="Plum", user="ben", updated_at=5))
+
+    (after,) = (await engine.recent("w", kinds=("chunk",))).items
+    assert after.id == before.id
+    assert (after.title, after.user, after.occurred_at) == ("Plum > H", "ben", 5)
+    assert (await engine.search(Query(bank="w", text="plum", mode="keyword"))).hits
+    assert not (await engine.search(Query(bank="w", text="pear", mode="keyword"))).hits
+    assert (await engine.check("w")).problems == ()
+
+
+async def test_a_document_that_comes_from_another_user_is_theirs(engine: EmbeddedEngine) -> None:
+    mine = NewDocument(source="s", source_id="1", body="hello world", user="ana")
+    await engine.upsert_document("w", mine)
+
+    again = await engine.upsert_document("w", replace(mine, user="ben"))
+
+    assert again.outcome == "updated"
+    assert (await engine.recent("w", filters=Filters(user="ben"))).total == 1
+    assert (await engine.recent("w", filters=Filters(user="ana"))).total == 0
+
+
+async def test_a_forgotten_chunk_follows_its_document_and_stays_forgotten(
+    engine: EmbeddedEngine,
+) -> None:
+    first = NewDocument(source="s", source_id="1", body="hello world", title="Pear")
+    await engine.upsert_document("w", first)
+    (chunk,) = (await engine.recent("w")).items
+    forgotten = await engine.forget("w", [chunk.id])
+
+    await engine.upsert_document("w", replace(first, title="Plum"))
+
+    assert (await engine.recent("w")).total == 0
+    assert (await engine.check("w")).problems == ()
+    assert forgotten.token is not None
+    await engine.undo("w", forgotten.token)
+    assert (await engine.get("w", chunk.id)).title == "Plum"
+    assert (await engine.check("w")).problems == ()

@@ -371,3 +371,13 @@ async def test_what_is_stored_is_said_to_be_stored_though_its_vector_fails(
         put = await engine.put("w", NewMemory(text="kept"))
 
         assert (await engine.get("w", put.id)).text == "kept"
+
+
+async def test_a_kind_named_twice_in_a_timeline_is_asked_for_once(engine: EmbeddedEngine) -> None:
+    await engine.put_many("w", [NewMemory(text=f"note {n}", occurred_at=n) for n in range(40)])
+
+    page = await engine.timeline("w", kinds=("memory", "memory"), limit=20)
+    rest = await engine.timeline("w", kinds=("memory", "memory"), limit=20, offset=20)
+
+    assert [item.occurred_at for item in (*page.items, *rest.items)] == list(range(39, -1, -1))
+    assert (page.total, page.next, rest.next) == (40, 20, None)

@@ -20,6 +20,6 @@ async def remembering_web(home: Path, **flags: Any) -> AsyncGenerator[tuple[Web,
     settings = settings_for(home, **flags)
     async with open_engine(home / "engine", ranking=PlainRanking) as engine:
         house = House(engine=engine, now=wall_clock)
-        surface = Surfaces(settings, house)("", False)
+        surface = Surfaces(settings, house)(settings.dialects, False)
         async with running_web(home, surface=surface, **flags) as web:
             yield web, house

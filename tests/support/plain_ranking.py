@@ -81,4 +81,6 @@ def embed_pending(connection: Connection) -> None:
 
 
 def vector(tokens: str) -> bytes:
-    return bytes(islice(cycle(blake2b(tokens.encode(), digest_size=16).digest()), DIMS * 2))
+    """Half floats out of a hash; without the upper exponent bits each of them is a number."""
+    hashed = islice(cycle(blake2b(tokens.encode(), digest_size=16).digest()), DIMS * 2)
+    return bytes(byte & 0x3F for byte in hashed)

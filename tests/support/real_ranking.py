@@ -9,6 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from unittest.mock import patch
 
+import numpy  # noqa: F401  (hypothesis looks into it, also while the engine's thread is importing it)
 from anyio.abc import TaskGroup
 
 from store import indexing, vectors

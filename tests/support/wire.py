@@ -15,6 +15,7 @@ from daemon.methods import PRIVATE
 from daemon.peer import Peer
 from daemon.sessions import SessionKeeper
 from daemon.surface import Surface
+from daemon.tracing import Tracer
 from store.catalogue import Catalogue
 from store.model import Health as EngineHealth
 
@@ -85,6 +86,7 @@ async def running_hub(
     clock: Any = None,
     surface: Surface | None = None,
     engine: EngineHealth = _WELL,
+    tracer: Tracer | None = None,
     **flags: Any,
 ) -> AsyncGenerator[Hub]:
     """A hub with the fixture surface over a real catalogue."""
@@ -104,6 +106,7 @@ async def running_hub(
                 sessions=keeper,
                 surfaces=lambda _dialects, _fixtures: served,
                 engine=lambda: engine,
+                tracer=tracer,
                 clock=clock or anyio.current_time,
             )
             tasks.cancel_scope.cancel()

@@ -9,7 +9,7 @@ from daemon.dialects.awareness.lookup import Lookup
 from daemon.dialects.awareness.prompts import GetAgentPrompt
 from daemon.dialects.awareness.recall import Recall
 from daemon.dialects.awareness.record import Record
-from daemon.dialects.awareness.refusal import FIELDS, failed, guarded, refusal
+from daemon.dialects.awareness.refusal import FIELDS, failed, refusal
 from daemon.house import House
 from daemon.tools import ToolSpec
 
@@ -37,7 +37,7 @@ def tools(house: House) -> list[ToolSpec]:
                 "agent profiles, skills to apply. Call ONCE, first."
             ),
             arguments=args.InitArguments,
-            run=guarded(Init(house)),
+            run=Init(house),
             serves_readers=True,
             refuse=refusal,
             fail=failed,
@@ -56,7 +56,7 @@ def tools(house: House) -> list[ToolSpec]:
             name="awareness_get_agent_prompt",
             description="Activation prompt for a role, to start a sub-agent with.",
             arguments=args.PromptArguments,
-            run=guarded(GetAgentPrompt(house)),
+            run=GetAgentPrompt(house),
             read_only=True,
             refuse=refusal,
             fail=failed,
@@ -77,7 +77,7 @@ def tools(house: House) -> list[ToolSpec]:
                 "structured=no vectors."
             ),
             arguments=args.RecallArguments,
-            run=guarded(Recall(house)),
+            run=Recall(house),
             read_only=True,
             refuse=refusal,
             fail=failed,
@@ -101,7 +101,7 @@ def tools(house: House) -> list[ToolSpec]:
             name="awareness_lookup",
             description="Read structured memory without search: tasks, cards, risks, events.",
             arguments=args.LookupArguments,
-            run=guarded(Lookup(house)),
+            run=Lookup(house),
             read_only=True,
             refuse=refusal,
             fail=failed,
@@ -126,7 +126,7 @@ def tools(house: House) -> list[ToolSpec]:
                 "submit_insights: content {knowledge_cards, risks, action_items}."
             ),
             arguments=args.RecordArguments,
-            run=guarded(Record(house)),
+            run=Record(house),
             refuse=refusal,
             fail=failed,
             fields=FIELDS,

@@ -21,7 +21,6 @@ from store.errors import InvalidInput
 from store.model import NewDocument, Upserted
 
 MOST: Final = 5_000
-SOURCE: Final = "awareness"
 _LISTS: Final = ("documents", "items", "events", "messages", "steps")
 
 
@@ -165,7 +164,7 @@ def document_of(draft: Draft, hand: Hand) -> NewDocument:
     """A document; known again by what its sender calls it, else by what it says."""
     digest = blake2b(draft.text.encode("utf-8", "replace"), digest_size=16).hexdigest()
     return NewDocument(
-        source=draft.source or hand.source or SOURCE,
+        source=draft.source or hand.source,
         source_id=draft.source_id or draft.url or f"text:{digest}",
         title=draft.title or lead(draft.text.lstrip("# \n"), 120),
         body=draft.text,

@@ -4,9 +4,8 @@ The default memory always exists. Another one that nothing was written to is an 
 empty answer would hide a misspelt id.
 """
 
-from daemon.dialects.awareness.refusal import Denied
 from daemon.house import House, provenance
-from daemon.tools import Context
+from daemon.tools import Context, Missing
 from store.errors import BankExists, BankNotFound
 from store.model import Filters, Provenance
 
@@ -20,7 +19,7 @@ async def to_read(house: House, context: Context, memory_id: str) -> str:
         return house.engine.bank(name).name
     except BankNotFound:
         if memory_id and memory_id != context.bank:
-            raise Denied(f"Memory '{memory_id}' not found.") from None
+            raise Missing(f"Memory '{memory_id}' not found.") from None
         return await to_write(house, context, memory_id)
 
 

@@ -6,9 +6,8 @@ from msgspec import Struct
 
 from daemon.dialects.awareness import roles
 from daemon.dialects.awareness.arguments import PromptArguments
-from daemon.dialects.awareness.refusal import Denied
 from daemon.house import House
-from daemon.tools import Context
+from daemon.tools import Context, Denied, Missing
 from store.errors import BankNotFound, NotFound
 from store.model import AgentProfile
 
@@ -32,7 +31,7 @@ class GetAgentPrompt:
         memory_id = arguments.memory_id or context.bank
         profile = await self._profile(memory_id, role, is_default=memory_id == context.bank)
         if profile is None:
-            raise Denied(f"Agent role '{role}' not found in memory {memory_id}.")
+            raise Missing(f"Agent role '{role}' not found in memory {memory_id}.")
         return AgentPrompt(
             agent_role=profile.agent_role,
             title=roles.title_of(profile),

@@ -90,7 +90,8 @@ class Question(Struct, frozen=True, kw_only=True):
 
     bank: str
     text: str
-    keywords: str
+    #: What the caller wants matched by words; None: the question itself.
+    keywords: str | None
     mode: str
     scope: str
     limit: int
@@ -147,7 +148,7 @@ class Recall:
             recall_mode=question.mode,
             scope=question.scope,
             memory_id=question.bank,
-            keyword_query=question.keywords,
+            keyword_query=question.keywords or keywords_of(question.text),
             results=await self._results(question, found),
             degraded=list(found.degraded) or UNSET,
             generated_at=iso(self._house.now()),
@@ -177,7 +178,7 @@ class Recall:
         return Question(
             bank=await memory.to_read(self._house, context, arguments.memory_id),
             text=text,
-            keywords=arguments.keyword_query.strip() or keywords_of(text),
+            keywords=arguments.keyword_query.strip() or None,
             mode=mode,
             scope=scope,
             limit=limit,

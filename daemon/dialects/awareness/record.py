@@ -22,11 +22,11 @@ from daemon.dialects.awareness.drafts import Draft, Skipped, sort_out
 from daemon.dialects.awareness.history import entries_of
 from daemon.dialects.awareness.ingest import Ingest
 from daemon.dialects.awareness.insights import SubmitInsights
-from daemon.dialects.awareness.refusal import Denied, Refused
+from daemon.dialects.awareness.refusal import Refused
 from daemon.dialects.awareness.vocabulary import TASK_STATUSES, status_named
 from daemon.dialects.awareness.writing import Counts
 from daemon.house import House, iso
-from daemon.tools import Context
+from daemon.tools import Context, Missing
 from store.errors import NotFound
 
 MOST_EVENTS: Final = 5_000
@@ -231,7 +231,7 @@ class Record:
         try:
             task = await self._house.engine.change_task(bank, arguments.task_id, status=status)
         except NotFound:
-            raise Denied(f"Task '{arguments.task_id}' not found in memory {bank}.") from None
+            raise Missing(f"Task '{arguments.task_id}' not found in memory {bank}.") from None
         return UpdatedTask(
             id=task.id,
             memory_id=bank,

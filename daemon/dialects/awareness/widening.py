@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct
 
 from daemon.dialects.awareness import passages, state, telling
 from daemon.dialects.awareness.answers import DayView, SessionView
+from daemon.dialects.awareness.keywords import MOST as MOST_TERMS
 from daemon.dialects.awareness.keywords import keywords_of
 from daemon.dialects.awareness.passages import Result
 from daemon.house import House, iso
@@ -142,7 +143,7 @@ async def clusters(house: House, bank: str, found: Found, filters: Filters) -> l
             Query(
                 bank=bank,
                 text=text,
-                keywords=keywords_of(text),
+                keywords=keywords_of(text, MOST_TERMS),
                 limit=MEMBERS + len(told),
                 filters=filters,
                 min_score=RELATED,

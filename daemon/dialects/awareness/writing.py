@@ -10,6 +10,7 @@ from daemon import steps
 from daemon.dialects.awareness import detect, extraction, memory, telling
 from daemon.dialects.awareness.arguments import RecordArguments, labels, mapping
 from daemon.dialects.awareness.drafts import Draft
+from daemon.dialects.awareness.keywords import MOST as MOST_TERMS
 from daemon.dialects.awareness.keywords import keywords_of
 from daemon.dialects.awareness.refusal import FIELDS, Refused
 from daemon.dialects.awareness.vocabulary import EVENT_STATUSES, status_named
@@ -37,7 +38,7 @@ class Hand(Struct, frozen=True, kw_only=True):
 
     bank: str
     session: str
-    source: str | None
+    source: str
     user: str | None
     role: str | None
     actor: str | None
@@ -64,7 +65,8 @@ async def hand_for(house: House, arguments: RecordArguments, context: Context) -
     return Hand(
         bank=await memory.to_write(house, context, arguments.memory_id),
         session=arguments.session_id or await context.session(),
-        source=arguments.source or None,
+        # Never empty (dialects/README rule 4): what is shown as a source can be asked for as one.
+        source=arguments.source or memory.DIALECT,
         user=arguments.user_id or None,
         role=arguments.agent_role or None,
         actor=actor,
@@ -163,7 +165,7 @@ async def ask_for_insights(
         Query(
             bank=hand.bank,
             text=said,
-            keywords=keywords_of(said),
+            keywords=keywords_of(said, MOST_TERMS),
             mode="keyword",
             limit=KNOWN_CARDS,
             kinds=("card",),

@@ -28,13 +28,16 @@ class Access(Struct, eq=False):
     method: str = ""
     tool: str = ""
     trace_id: str = ""
+    traceparent: str | None = None
     took: int = 0
     gave: int = 0
     is_stream: bool = False
 
     def trace(self, traceparent: str | None) -> None:
         """Carry on a W3C trace; what is not one is simply not carried on."""
-        self.trace_id = trace_id(traceparent) or self.trace_id
+        found = trace_id(traceparent)
+        if found:
+            self.trace_id, self.traceparent = found, traceparent
 
     def watching(self, send: Send) -> Send:
         """A `send` that notes the status and the size of what goes out."""
@@ -42,7 +45,7 @@ class Access(Struct, eq=False):
         async def watched(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 self.status = message["status"]
-            else:
+            elif self.verb != "HEAD":
                 self.gave += len(message.get("body", b""))
             await send(message)
 

@@ -4,7 +4,8 @@ What both eras share. How a message becomes a call, and what a dropped connectio
 `modern` and `legacy`.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import anyio
@@ -18,7 +19,7 @@ from daemon.transports.http.access import Access
 from daemon.transports.http.events import Stream, write_stream
 from daemon.transports.http.exchange import Exchange
 from daemon.transports.http.messages import Pace, Receive, Send, reply
-from daemon.transports.http.refusals import status_of
+from daemon.transports.http.refusals import End, status_of
 from daemon.transports.http.sessions import HttpSession, HttpSessions
 from protocol.connection import Call, Connection
 
@@ -48,6 +49,7 @@ class Calls:
         self.dialects = dialects
         self._pace = pace
         self._offered = surface.offered()
+        self._modern: dict[int, tuple[Call, Exchange]] = {}
 
     def fresh(self) -> Connection:
         """A connection for one message, before or without a handshake."""
@@ -74,6 +76,22 @@ class Calls:
             exchange.connection.drop(call)
             self.hub.finish()
 
+    @contextmanager
+    def ending(self, call: Call, exchange: Exchange) -> Generator[None]:
+        """While a modern call runs: it is answered with an error if the daemon leaves."""
+        self._modern[id(call)] = call, exchange
+        try:
+            yield
+        finally:
+            del self._modern[id(call)]
+
+    def close(self) -> None:
+        """The daemon is leaving: what runs is answered now. (Sessions see to their own calls.)"""
+        for call, exchange in self._modern.values():
+            frame = exchange.connection.refuse(call, End.DAEMON.error(call, exchange.surface))
+            if frame:
+                exchange.stream.finish(frame)
+
     async def deliver(
         self, stream: Stream, inbound: Inbound, session: HttpSession | None = None
     ) -> None:
@@ -86,8 +104,7 @@ class Calls:
             if stream.is_done and not stream.is_talkative and not stream.is_detached:
                 frames = stream.take()
                 status, extra = stream.status
-                body = frames[0][1] if frames else b""
-                await reply(inbound.send, status if body else 202, body, extra)
+                await reply(inbound.send, status, frames[0][1], extra)
                 return
             inbound.access.is_stream = True
             if session is not None:

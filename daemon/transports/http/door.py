@@ -8,17 +8,21 @@ of it. The head of an answer waits for its body, so that an answer is one packet
 
 import asyncio
 import time
+from collections.abc import Callable
 from email.utils import formatdate
 from typing import Any, Final, cast
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from daemon.transports.http.messages import CODES, Pace, error_body
 
 MOST_HEADERS: Final = 100
 MOST_HEAD_BYTES: Final = 16 * 1024
+#: How long we go on reading, and forgetting, what is still being sent to us after our last word:
+#: closing at once would take that word away from whoever is still sending.
+LINGER_SECONDS: Final = 2.0
 
 _REASONS: Final = {
     400: b"Bad Request",
@@ -36,7 +40,8 @@ class Doorway(ServerState):
         super().__init__()
         self.pace = pace
         self.most_connections = connections
-        self.refused = 0
+        #: Refused before they were a request, by status.
+        self.refused: dict[tuple[str, ...], int] = {}
         self._dated = 0.0
 
     def date(self, now: float) -> None:
@@ -57,6 +62,15 @@ class Door(HttpToolsProtocol):
         self._in_head = True
         self._in_body = False
         self._is_shut = False
+        self._is_lingering = False
+        #: The request whose body is being read has a cycle of its own: what answers it.
+        self._has_cycle = False
+        #: The cycle whose handler runs, or ran last; uvicorn's own `cycle` is the newest, which
+        #: may still wait behind it.
+        self._active: RequestResponseCycle | None = None
+        #: What is said last, when everything before it is answered.
+        self._farewell = b""
+        self._is_patient = True
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -67,6 +81,8 @@ class Door(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
+        if self._active is not None:
+            _hang_up(self._active)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -88,6 +104,9 @@ class Door(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._in_head = True
+        self._has_cycle = False
+        # At least this: it may have begun in a chunk that was counted for the request before it.
+        self._head_bytes = max(1, self._head_bytes)
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
@@ -104,12 +123,18 @@ class Door(HttpToolsProtocol):
         if not self.url.startswith(b"/") and self.url != b"*":
             self._turn_away(403, "this is no proxy: the request target must be a path")
             return
+        codings = b",".join(v for n, v in self.headers if n == b"transfer-encoding").lower()
+        if codings.strip() not in (b"", b"chunked"):
+            self._turn_away(400, "the only transfer coding we take is chunked")
+            return
         if self.url == b"*":
             self.url = b"/"
         self._doorway.date(time.monotonic())
         super().on_headers_complete()
+        self._has_cycle = True
         if self.scope["method"] != "HEAD":  # whose answer has no body to wait for
-            self.cycle.transport = cast("asyncio.Transport", _Together(self.transport))
+            together = _Together(self.transport, self._close_gently)
+            self.cycle.transport = cast("asyncio.Transport", together)
 
     def on_body(self, body: bytes) -> None:
         if not self._is_shut:
@@ -119,8 +144,20 @@ class Door(HttpToolsProtocol):
         self._stop_clock()
         self._in_head = True
         self._in_body = False
+        self._has_cycle = False
         if not self._is_shut:
             super().on_message_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._active = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        if self._is_lingering:
+            return
+        super().on_response_complete()
+        if self._farewell and not self._is_answering():
+            self._leave()
 
     def send_400_response(self, msg: str) -> None:
         self._turn_away(400, "this is not HTTP/1.1 as we understand it")
@@ -140,36 +177,88 @@ class Door(HttpToolsProtocol):
 
     def _too_slow(self) -> None:
         pace = self._doorway.pace
-        if not self._in_body:
-            self._turn_away(408, f"the head of a request must arrive in {pace.head:g} s")
-        elif self.cycle.response_started:
-            self.transport.close()
+        what, seconds = ("body", pace.body) if self._in_body else ("head", pace.head)
+        if self.flow.read_paused:  # it is we who do not read
+            self._start_clock(seconds)
         else:
-            self._turn_away(408, f"the body of a request must arrive in {pace.body:g} s")
+            self._turn_away(408, f"the {what} of a request must arrive in {seconds:g} s")
 
     def _turn_away(self, status: int, message: str) -> None:
+        """Refuse the request that is being read, after those before it are answered.
+
+        Nothing is ever written into a response that is under way.
+        """
         if self._is_shut:
             return
         self._is_shut = True
         self._stop_clock()
-        self._doorway.refused += 1
+        refused, label = self._doorway.refused, (str(status),)
+        refused[label] = refused.get(label, 0) + 1
         if self.transport.is_closing():
             return
+        # Who was too slow, or one too many, gets no more of our time.
+        self._is_patient = status not in (408, 503)
         body = error_body(CODES[status], message)
-        self.transport.write(
+        self._farewell = (
             b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
             b"connection: close\r\n\r\n%s" % (status, _REASONS[status], len(body), body)
         )
-        self.transport.close()
+        if self._has_cycle:
+            if self.pipeline and self.pipeline[0][0] is self.cycle:
+                self.pipeline.popleft()  # it waits behind others, and will not have its turn
+            else:
+                if self.cycle.response_started:
+                    self._farewell = b""  # answered already, before all of it was here
+                _hang_up(self.cycle)
+                self._leave()
+                return
+        if not self._is_answering():
+            self._leave()
+
+    def _is_answering(self) -> bool:
+        return self._active is not None and not self._active.response_complete
+
+    def _leave(self) -> None:
+        self._unset_keepalive_if_required()
+        if not self.transport.is_closing():
+            if self._farewell:
+                self.transport.write(self._farewell)
+            if self._is_patient:
+                self._close_gently()
+            else:
+                self.transport.close()
+
+    def _close_gently(self) -> None:
+        """Close; while the rest of a request is still on its way, our side only, and then soon."""
+        if self._is_lingering:
+            return
+        if not (self._has_cycle or self._farewell) or self.transport.is_closing():
+            self.transport.close()
+            return
+        self._is_shut = self._is_lingering = True
+        self.pipeline.clear()
+        self._stop_clock()
+        self._unset_keepalive_if_required()
+        self.flow.resume_reading()
+        self.transport.write_eof()
+        self._deadline = self.loop.call_later(LINGER_SECONDS, self.transport.close)
+
+
+def _hang_up(cycle: RequestResponseCycle) -> None:
+    """Tell a handler that nobody is there any more; what it still says goes nowhere."""
+    if not cycle.response_complete:
+        cycle.disconnected = True
+        cycle.message_event.set()
 
 
 class _Together:
     """A transport that sends the head of an answer with the first of its body."""
 
-    __slots__ = ("_held", "_transport")
+    __slots__ = ("_close", "_held", "_transport")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
         self._transport = transport
+        self._close = close
         self._held: bytes | None = None
 
     def write(self, data: bytes) -> None:
@@ -187,7 +276,7 @@ class _Together:
             self._transport.write(data)
 
     def close(self) -> None:
-        self._transport.close()
+        self._close()
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()

@@ -44,10 +44,19 @@ class Route:
     __slots__ = ("endpoint", "is_open", "name", "verbs")
 
     def __init__(
-        self, name: str, endpoint: Endpoint, verbs: tuple[str, ...], *, is_open: bool = False
+        self,
+        name: str,
+        endpoint: Endpoint,
+        verbs: tuple[str, ...],
+        *,
+        is_open: bool = False,
+        has_head: bool = True,
     ) -> None:
         self.name = name
         self.endpoint = endpoint
+        #: What can be got has a head (RFC 9110, 9.1), but for what has no end.
+        if has_head and "GET" in verbs:
+            verbs = ("GET", "HEAD", *(verb for verb in verbs if verb != "GET"))
         self.verbs = verbs
         #: Answered without a token, and then with nothing but the least.
         self.is_open = is_open
@@ -114,6 +123,8 @@ class Front:
                     f"{access.verb} is not for {route.name}",
                     headers=[(b"allow", allow), CLOSE],
                 )
+            if scope["method"] == "HEAD":
+                scope = {**scope, "method": "GET"}  # the parser leaves the body out
             work = route.endpoint(scope, receive, send, principal, access)
             if self._guard.needs_token:
                 await self._while_trusted(principal.name, work, send, access)

@@ -11,13 +11,12 @@ import anyio
 
 from daemon.dispatcher import Outcome
 from daemon.failures import Overloaded, error_for
-from daemon.transports.http.access import Access
 from daemon.transports.http.calls import Calls, Inbound, cancel_when_gone, frame_of
 from daemon.transports.http.events import Stream
 from daemon.transports.http.exchange import Exchange
 from daemon.transports.http.messages import RawHeaders, only, reply
 from daemon.transports.http.refusals import ProtocolRefusal, refuse_event, refuse_id, status_of
-from daemon.transports.http.sessions import HttpSession
+from daemon.transports.http.sessions import HttpSession, Running
 from protocol.connection import Call, Cancelled, Event, Refused
 from protocol.errors import ErrorObject, Fault, error_object
 from protocol.headers import VERSION
@@ -38,11 +37,13 @@ async def open_session(calls: Calls, inbound: Inbound, request: Request) -> None
     if not isinstance(call, Call):
         await refuse_event(inbound.send, call, 400)
         return
+    inbound.access.trace(call.meta.traceparent)
     visitor = calls.sessions.visitor(inbound.principal, "")
     stream = Stream(limit=calls.hub.settings.output_bytes)
     exchange = Exchange(visitor, connection, calls.surface, stream, inbound.headers)
     outcome = calls.begin(call, exchange)
-    assert not isinstance(outcome, Awaitable)  # initialize is answered at once
+    if isinstance(outcome, Awaitable):  # only where calls are traced
+        outcome = await outcome
     if isinstance(outcome, ErrorObject):
         await reply(inbound.send, status_of(outcome)[0], frame_of(connection, call, outcome))
         return
@@ -81,21 +82,29 @@ async def in_session(
         event = connection.message(message)
         events = iter(() if event is None else (event,))
     answer, status, extra, waiting = b"", 202, [], False
+    called: Call | None = None
     for event in events:
-        frame, said, more, waits = _handle(calls, event, session, exchange, inbound.access)
+        if isinstance(event, Call):
+            called = event
+            inbound.access.trace(event.meta.traceparent)
+        frame, said, more, waits = _handle(calls, event, session, exchange)
         waiting = waiting or waits
         if frame:
             answer, status, extra = frame, said, more
-    if answer:
-        is_array = message is None
-        await reply(inbound.send, 200 if is_array and status != 400 else status, answer, extra)
-    elif waiting:
-        async with anyio.create_task_group() as group:
-            group.start_soon(cancel_when_gone, inbound.receive, group.cancel_scope)
-            await calls.deliver(stream, inbound, session)
-            group.cancel_scope.cancel()
-    else:
-        await reply(inbound.send, 202)
+    try:
+        if answer:
+            is_array = message is None
+            await reply(inbound.send, 200 if is_array and status != 400 else status, answer, extra)
+        elif waiting:
+            async with anyio.create_task_group() as group:
+                group.start_soon(cancel_when_gone, inbound.receive, group.cancel_scope)
+                await calls.deliver(stream, inbound, session)
+                group.cancel_scope.cancel()
+        else:
+            await reply(inbound.send, 202)
+    finally:
+        if called is not None:
+            inbound.access.tool = called.tool  # known once the handler ran, which may be late
 
 
 async def find_session(calls: Calls, inbound: Inbound) -> HttpSession:
@@ -143,17 +152,17 @@ async def _without_session(
 
 
 def _handle(
-    calls: Calls, event: Event, session: HttpSession, exchange: Exchange, access: Access
+    calls: Calls, event: Event, session: HttpSession, exchange: Exchange
 ) -> tuple[bytes, int, RawHeaders, bool]:
     """One event of a session: the frame to answer with (if already), status, and whether
     something runs that will answer later."""
     match event:
         case Call():
             outcome = calls.begin(event, exchange)
-            access.tool = event.tool
             if isinstance(outcome, Awaitable):
-                session.running[id(event)] = exchange.stream
-                calls.hub.tasks.start_soon(_run, calls, session, event, outcome, exchange)
+                running = Running(event, exchange.stream, anyio.CancelScope())
+                session.running[id(event)] = running
+                calls.hub.tasks.start_soon(_run, calls, session, running, outcome, exchange)
                 return b"", 0, [], True
             status, extra = status_of(outcome)
             frame = frame_of(session.connection, event, outcome)
@@ -176,17 +185,16 @@ def _handle(
 async def _run(
     calls: Calls,
     session: HttpSession,
-    call: Call,
+    running: Running,
     pending: Awaitable[Outcome],
     exchange: Exchange,
 ) -> None:
     """A call of a session: it outlives the connection it came on."""
-    scope = session.scopes[id(call)] = anyio.CancelScope()
+    call = running.call
     try:
-        with scope:
+        with running.scope:
             await calls.finish(call, pending, exchange)
     finally:
-        session.scopes.pop(id(call), None)
         session.running.pop(id(call), None)
         if call.method in _REMEMBERED:
             calls.hub.tasks.start_soon(session.save)

@@ -4,6 +4,7 @@ Every refusal has the one error schema: `{"error": {"code": …, "message": …}
 word of `CODES` and the message says what was wrong and what would be right.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Final
 
@@ -57,6 +58,9 @@ CODES: Final[dict[int, str]] = {
     503: "unavailable",
     507: "full",
 }
+
+#: A parameter of a media type: its name, and its value in quotes or without.
+_PARAMETER: Final = re.compile(r"""([^\s;="]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))""")
 
 _encoder: Final = msgspec.json.Encoder()
 
@@ -127,10 +131,11 @@ def require_json(headers: dict[str, list[str]]) -> None:
     kind, _, parameters = (only(headers, "content-type") or "").partition(";")
     if kind.strip().lower() != "application/json":
         raise Refusal(415, "Content-Type must be application/json", headers=[CLOSE])
-    charset = parameters.strip().lower().removeprefix("charset=").strip('"')
-    if charset not in ("", "utf-8", "utf8"):
-        raise Refusal(415, "the body must be UTF-8", headers=[CLOSE])
-    if "content-encoding" in headers:
+    for name, quoted, plain in _PARAMETER.findall(parameters):
+        if name.lower() == "charset" and (quoted or plain).lower() not in ("utf-8", "utf8"):
+            raise Refusal(415, "the body must be UTF-8", headers=[CLOSE])
+    codings = ",".join(headers.get("content-encoding", ())).split(",")
+    if any(coding.strip().lower() not in ("", "identity") for coding in codings):
         raise Refusal(415, "the body must not be compressed", headers=[CLOSE])
 
 

@@ -41,16 +41,19 @@ async def answer(calls: Calls, inbound: Inbound, request: Request) -> None:
     stream = Stream(limit=calls.hub.settings.output_bytes)
     exchange = Exchange(visitor, connection, calls.surface, stream, inbound.headers)
     outcome = calls.begin(call, exchange)
-    access.tool = call.tool
-    if not isinstance(outcome, Awaitable):
-        status, extra = status_of(outcome)
-        await reply(inbound.send, status, frame_of(connection, call, outcome), extra)
-        return
-    async with anyio.create_task_group() as group:
-        group.start_soon(cancel_when_gone, inbound.receive, group.cancel_scope)
-        group.start_soon(calls.finish, call, outcome, exchange)
-        await calls.deliver(stream, inbound)
-        group.cancel_scope.cancel()
+    try:
+        if not isinstance(outcome, Awaitable):
+            status, extra = status_of(outcome)
+            await reply(inbound.send, status, frame_of(connection, call, outcome), extra)
+            return
+        with calls.ending(call, exchange):
+            async with anyio.create_task_group() as group:
+                group.start_soon(cancel_when_gone, inbound.receive, group.cancel_scope)
+                group.start_soon(calls.finish, call, outcome, exchange)
+                await calls.deliver(stream, inbound)
+                group.cancel_scope.cancel()
+    finally:
+        access.tool = call.tool  # known once the handler ran, which may be late
 
 
 async def _refuse_mismatch(inbound: Inbound, request: Request) -> None:

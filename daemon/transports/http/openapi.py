@@ -55,8 +55,9 @@ _ALWAYS: Final = (401, 403, 405, 431, 500)
 _CALL: Final = (400, 404, 408, 409, 410, 413, 415, 429, 503, 507)
 
 
-def document(surface: Surface, bare: Mapping[str, str]) -> bytes:
+def document(surface: Surface, bare: Mapping[str, str], *, has_mcp: bool) -> bytes:
     """The document for a surface; `bare` are the tools that answer without `result`."""
+    about = "Memory for AI agents." + (" MCP is served at /mcp." if has_mcp else "")
     paths: dict[str, Any] = {
         "/health": {"get": _get("health", "Whether the daemon is well", _STATUS)},
         "/health/live": {"get": _get("live", "Whether the process is alive", _STATUS)},
@@ -71,13 +72,16 @@ def document(surface: Surface, bare: Mapping[str, str]) -> bytes:
             verb: _tool(spec, is_bare=spec.name in bare, takes_body=verb == "post")
         }
     paths["/tools/{name}"] = {"post": _any_tool()}
+    for path in paths.values():
+        if "get" in path:
+            path["head"] = _head(path["get"])
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
             "info": {
                 "title": "recalld",
                 "version": VERSION,
-                "description": "Memory for AI agents. MCP is served at /mcp.",
+                "description": about,
             },
             "paths": paths,
             "components": {
@@ -115,6 +119,18 @@ def _get(name: str, about: str, schema: dict[str, Any], *more: int) -> dict[str,
     for status in more:
         answers[str(status)] = _json(_ABOUT[status], schema)
     return {"operationId": name, "summary": about, "responses": answers}
+
+
+def _head(got: dict[str, Any]) -> dict[str, Any]:
+    """The same as a GET, without what the answers hold."""
+    answers: dict[str, dict[str, Any]] = got["responses"]
+    return {
+        **got,
+        "operationId": f"{got['operationId']}_head",
+        "responses": {
+            status: {"description": answer["description"]} for status, answer in answers.items()
+        },
+    }
 
 
 def _metrics() -> dict[str, Any]:

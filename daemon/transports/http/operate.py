@@ -10,7 +10,7 @@ import msgspec
 
 from daemon.authority import Principal
 from daemon.health import memory_use
-from daemon.metrics import CONTENT_TYPE, gauge
+from daemon.metrics import CONTENT_TYPE, counter, gauge
 from daemon.transports.http.access import Access
 from daemon.transports.http.messages import Receive, Refusal, Scope, Send, reply
 from daemon.transports.http.sessions import HttpSessions
@@ -24,8 +24,11 @@ _OK: Final = b'{"status":"ok"}'
 class Operate:
     """The endpoints; all of them are GET."""
 
-    def __init__(self, hub: "Hub", sessions: HttpSessions) -> None:
+    def __init__(
+        self, hub: "Hub", sessions: HttpSessions, refused: dict[tuple[str, ...], int]
+    ) -> None:
         self._hub = hub
+        self._refused = refused
         self._sessions = sessions
 
     async def health(
@@ -57,7 +60,15 @@ class Operate:
         if not who.is_owner:
             raise Refusal(403, "metrics are for the owner")
         hub = self._hub
-        lines = [*hub.meter.lines()]
+        lines = [
+            *hub.meter.lines(),
+            *counter(
+                "recalld_http_refused_total",
+                "Connections refused at the door, before there was a request, by status.",
+                ("status",),
+                self._refused,
+            ),
+        ]
         health = await hub.health(hub.surface_for(""))
         limiter = hub.limiter
         for name, about, value in (

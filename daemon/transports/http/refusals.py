@@ -4,12 +4,15 @@ The status follows what is wrong (D25): a message that is none, or that contradi
 400; a method nobody knows is 404; any other error of a call is 200, the answer being in the body.
 """
 
+from enum import Enum
 from typing import Final
 
 from daemon.dispatcher import Outcome
+from daemon.retries import advice
+from daemon.surface import Surface
 from daemon.transports.http.messages import RawHeaders, Send, reply
 from protocol import jsonrpc
-from protocol.connection import Event, Refused
+from protocol.connection import Call, Event, Refused
 from protocol.errors import ErrorObject, Fault, error_object
 from protocol.revisions import MODERN
 
@@ -31,6 +34,21 @@ class ProtocolRefusal(Exception):
 
     def body(self) -> bytes:
         return jsonrpc.failure(b"", self.error, MODERN)
+
+
+class End(Enum):
+    """Why what runs for a caller is ended before it is done."""
+
+    SESSION = (Fault.CANCELLED, "the session was ended")
+    RIGHTS = (Fault.CANCELLED, "the rights of this token have changed")
+    DAEMON = (Fault.DAEMON_LOST, "it is stopping")
+
+    def error(self, call: Call, surface: Surface) -> ErrorObject:
+        """The answer to a call that is ended: a request never goes without one."""
+        fault, reason = self.value
+        is_safe = surface.is_retry_safe(call.method, call.tool)
+        details = f"{reason}; {advice(is_safe)}"
+        return error_object(fault, details, call.revision, retrySafe=is_safe)
 
 
 def status_of(outcome: Outcome) -> tuple[int, RawHeaders]:

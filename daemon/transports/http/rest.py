@@ -17,13 +17,14 @@ from msgspec import UNSET, Raw
 
 from daemon.authority import Principal
 from daemon.dispatcher import contained
-from daemon.failures import RateLimited, error_for, status_of
+from daemon.failures import RateLimited, error_for, is_known, reason_of, status_of
+from daemon.retries import advice
 from daemon.surface import Surface
-from daemon.tools import Answer, ArgumentsRefused, BoundTool, ToolFailure
+from daemon.tools import Answer, ArgumentsRefused, BoundTool, Missing, ToolFailure, ToolSpec
 from daemon.transports.http.access import Access
 from daemon.transports.http.front import Route
 from daemon.transports.http.messages import (
-    CODES,
+    CLOSE,
     Receive,
     Refusal,
     Scope,
@@ -35,7 +36,8 @@ from daemon.transports.http.messages import (
 )
 from daemon.transports.http.openapi import document
 from daemon.transports.http.sessions import HttpSessions, Visitor
-from protocol.jsonrpc import unfit
+from protocol.errors import ProtocolError, sentence
+from protocol.jsonrpc import not_json, unfit
 from protocol.lifecycle import ClientCapabilities, Implementation
 from protocol.mcp import CallToolResult, InputRequired, TextContent
 from protocol.revisions import LATEST_LEGACY, Revision
@@ -108,23 +110,33 @@ class Rest:
         self._hub = hub
         self._sessions = sessions
         self._surface = hub.surface_for("")
+        self._running: set[anyio.CancelScope] = set()
+        names = {spec.name for spec in self._surface.tools.specs()}
+        #: Only where Context Harness is served; by another's name or alias, a tool is like any.
+        self._bare = {name: verb for name, verb in BARE.items() if name in names}
 
     def routes(self) -> dict[str, Route]:
         found = {
             "/tools/list": Route("/tools/list", self._list, ("GET",)),
             "/openapi.json": Route("/openapi.json", self._describe, ("GET",)),
         }
-        for name, verb in BARE.items():
+        for name, verb in self._bare.items():
             found[PREFIX + name] = Route(PREFIX + name, self._call, (verb,))
         return found
 
     def fallback(self) -> dict[str, Route]:
         return {PREFIX: Route("/tools/{name}", self._call, ("POST",))}
 
+    def close(self) -> None:
+        """The daemon is leaving: what runs is answered now."""
+        for scope in self._running:
+            scope.cancel()
+
     async def _describe(
         self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: Access
     ) -> None:
-        await reply(send, 200, document(self._surface, BARE))
+        body = document(self._surface, self._bare, has_mcp=self._hub.settings.mcp)
+        await reply(send, 200, body)
 
     async def _list(
         self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: Access
@@ -157,8 +169,9 @@ class Rest:
             access.took = len(arguments)
             _require_object(arguments)
         visitor = self._sessions.visitor(principal, "")
-        body = await self._run(tool, arguments, visitor)
-        if name not in BARE:
+        with self._hub.dispatcher.span("rest", access.traceparent):
+            body = await self._run(tool, arguments, visitor)
+        if name not in self._bare:
             body = b'{"result":' + body + b"}"
         await reply(send, 200, body)
 
@@ -177,36 +190,50 @@ class Rest:
 
         self._hub.begin()
         failure: Exception | None = None
+        stop = anyio.CancelScope()
+        self._running.add(stop)
         try:
-            with anyio.fail_after(self._hub.settings.call_seconds):
+            with stop, anyio.fail_after(self._hub.settings.call_seconds):
                 failure = await contained(work())
+            if stop.cancelled_caught:
+                words = advice(tool.spec.is_retry_safe)
+                failure = Refusal(503, f"the daemon is stopping; {words}", headers=[CLOSE])
         except TimeoutError as late:
             failure = late
         finally:
+            self._running.discard(stop)
             self._hub.finish()
             outcome = "error" if failure is not None else "ok"
             seconds = self._hub.clock() - started
             self._hub.meter.call_done("rest", tool.spec.name, outcome, seconds)
         if failure is not None:
-            raise self._refusal(failure)
+            raise self._refusal(failure, tool.spec)
         return _json_of(given[0])
 
-    def _refusal(self, failure: Exception) -> Refusal:
+    def _refusal(self, failure: Exception, spec: ToolSpec) -> Refusal:
+        """What a failure amounts to, said without the words of a protocol nobody speaks here."""
+        reason = sentence(reason_of(spec, failure))
         match failure:
+            case Refusal():
+                return failure
             case TimeoutError():
                 seconds = self._hub.settings.call_seconds
                 return Refusal(408, f"the tool did not answer in {seconds:g} s")
             case ArgumentsRefused():
-                return Refusal(400, str(failure))
+                return Refusal(400, reason)
+            case Missing():
+                return Refusal(404, reason)
             case ToolFailure():
-                return Refusal(400, str(failure), code="tool_error")
+                return Refusal(400, reason, code="tool_error")
             case RateLimited():
                 after = b"%d" % max(1, int(failure.seconds + 0.999))
-                return Refusal(429, str(failure), headers=[(b"retry-after", after)])
+                return Refusal(429, reason, headers=[(b"retry-after", after)])
+            case ProtocolError():
+                return Refusal(400, sentence(failure.details))
+            case _ if is_known(failure):
+                return Refusal(status_of(failure), reason)
             case _:
-                status = status_of(failure)
-                error = error_for(failure, None, method="rest")
-                return Refusal(status, error.message, code=CODES.get(status, ""))
+                return Refusal(500, error_for(failure, None, method="rest").message)
 
 
 def _require_object(body: bytes) -> None:
@@ -219,7 +246,7 @@ def _require_object(body: bytes) -> None:
     except msgspec.ValidationError:
         raise Refusal(400, "the body must be a JSON object") from None
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise Refusal(400, f"the body is not JSON: {error}") from None
+        raise Refusal(400, not_json(body, error)) from None
 
 
 def _json_of(answer: Answer) -> bytes:

@@ -10,7 +10,7 @@ import structlog
 from uvicorn.config import Config
 
 from daemon.config import Settings
-from daemon.dialects import DIALECTS
+from daemon.dialects import chosen
 from daemon.exits import CANNOT_CREATE, CONFIG, Exit
 from daemon.transports.http.door import Door, Doorway
 from daemon.transports.http.front import Front, Route
@@ -92,11 +92,14 @@ class HttpServer:
         )
         self._server: asyncio.Server
         self._front: Front
+        #: What has calls under way that belong to no session.
+        self._ends: list[Rest | Streamable] = []
 
     async def open(self) -> None:
         """Accept requests from now on."""
         hub = self._hub
         hub.dispatcher.meter = hub.meter
+        hub.holders.append(self._sessions.keys)
         await self._sessions.load()
         self._front = self._make_front()
         config = Config(
@@ -124,8 +127,9 @@ class HttpServer:
 
     def _make_front(self) -> Front:
         hub = self._hub
-        operate = Operate(hub, self._sessions)
+        operate = Operate(hub, self._sessions, self._doorway.refused)
         rest = Rest(hub, self._sessions)
+        self._ends.append(rest)
         routes = {
             "/health": Route("/health", operate.health, ("GET",), is_open=True),
             "/health/live": Route("/health/live", operate.live, ("GET",), is_open=True),
@@ -138,17 +142,26 @@ class HttpServer:
         return Front(hub, self._guard, routes, rest.fallback(), self._keep_up)
 
     def _mcp(self) -> dict[str, Route]:
-        """Every dialect at /mcp, one at /mcp/<dialect>; the bare origin is /mcp too (seed 004)."""
+        """What is served at /mcp, one dialect at /mcp/<dialect>; the bare origin is /mcp too.
+
+        (Seed 004 gives its clients the origin.) A dialect that is not served has no endpoint.
+        """
         verbs = ("GET", "POST", "DELETE")
         everything = self._endpoint("")
-        found = {path: Route("/mcp", everything, verbs) for path in ("/mcp", "/mcp/", "/")}
-        for name in DIALECTS:
-            found[f"/mcp/{name}"] = Route(f"/mcp/{name}", self._endpoint(name), verbs)
+        whole = Route("/mcp", everything, verbs, has_head=False)
+        found: dict[str, Route] = {"/mcp": whole, "/mcp/": whole, "/": whole}
+        for name in chosen(self._hub.settings.dialects):
+            path = f"/mcp/{name}"
+            found[path] = Route(path, self._endpoint(name), verbs, has_head=False)
         return found
 
     def _endpoint(self, dialects: str) -> Streamable:
         surface = self._hub.surface_for(dialects)
-        return Streamable(self._hub, self._sessions, surface, dialects=dialects, pace=self._pace)
+        endpoint = Streamable(
+            self._hub, self._sessions, surface, dialects=dialects, pace=self._pace
+        )
+        self._ends.append(endpoint)
+        return endpoint
 
     def _keep_up(self) -> None:
         """Tokens are what their file says; whoever lost rights by it is shown out."""
@@ -170,8 +183,13 @@ class HttpServer:
         self._server.close()
 
     async def close(self) -> None:
-        """Responses under way go out, within a bound; then every connection is closed."""
+        """Responses under way go out, within a bound; then every connection is closed.
+
+        What still runs is answered with an error: a request never goes without an answer.
+        """
         self._sessions.close()
+        for end in self._ends:
+            end.close()
         for connection in list(self._doorway.connections):
             connection.shutdown()
         with anyio.move_on_after(CLOSE_SECONDS):

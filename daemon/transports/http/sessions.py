@@ -8,6 +8,7 @@ Modern requests and REST have no session of their own. They come from a visitor:
 the client it says it is, for the limiter and as the origin of what is stored.
 """
 
+import re
 import secrets
 from collections import OrderedDict
 from hashlib import blake2b
@@ -22,10 +23,12 @@ from daemon.changes import Follower
 from daemon.failures import Overloaded
 from daemon.peer import DEFAULT_BANK
 from daemon.questions import Questions
+from daemon.resources import may_follow
 from daemon.surface import Surface
 from daemon.transports.http.events import Stream
+from daemon.transports.http.refusals import End
 from protocol.connection import Call, Connection
-from protocol.errors import Fault, error_object
+from protocol.errors import ErrorObject, Fault, error_object
 from protocol.jsonrpc import Response
 from protocol.lifecycle import ClientCapabilities, Handshake, Implementation
 from protocol.revisions import negotiate
@@ -59,11 +62,13 @@ _agreed: Final = msgspec.json.Decoder(Agreed)
 class Visitor:
     """Somebody without a session of the protocol's: a principal and its client's name."""
 
-    def __init__(self, hub: "Hub", principal: Principal, client: str) -> None:
+    def __init__(self, hub: "Hub", principal: Principal, client: str, key: str) -> None:
         self.hub = hub
         self.principal = principal
         self.client = client
-        self.window = hub.limiter.window(f"http:{principal.name}:{client}")
+        #: What the limiter knows it by.
+        self.key = key
+        self.window = hub.limiter.window(key)
         self.log_level: str | None = None
         self.listens = 0
         self.session_id: str | None = None
@@ -90,6 +95,14 @@ class Visitor:
         )
 
 
+class Running(Struct, frozen=True, eq=False):
+    """A call of a session, where it is heard of, and how to end it."""
+
+    call: Call
+    stream: Stream
+    scope: anyio.CancelScope
+
+
 class HttpSession(Visitor):
     """A legacy session: one `initialize`, then many requests, in any order and at once."""
 
@@ -105,8 +118,7 @@ class HttpSession(Visitor):
     ) -> None:
         handshake = connection.lifecycle.handshake
         assert handshake is not None
-        super().__init__(hub, principal, handshake.client.name)
-        self.window = hub.limiter.window(digest.hex())
+        super().__init__(hub, principal, handshake.client.name, digest.hex())
         self.connection = connection
         self.handshake: Handshake = handshake
         self.surface = surface
@@ -117,8 +129,7 @@ class HttpSession(Visitor):
         self.follower = Follower(self._is_ready, self._publish, surface, set())
         self.standalone: Stream | None = None
         self.streams: OrderedDict[str, Stream] = OrderedDict()
-        self.scopes: dict[int, anyio.CancelScope] = {}
-        self.running: dict[int, Stream] = {}
+        self.running: dict[int, Running] = {}
         self._streams_made = 0
         self._label = secrets.token_hex(4)
         self._questions = Questions(self._label)
@@ -126,12 +137,15 @@ class HttpSession(Visitor):
 
     # --- streams -----------------------------------------------------------------------------
 
-    def stream(self) -> Stream:
-        """A stream for one response; kept from when its client may want to resume it."""
+    def stream(self, kind: str = "c") -> Stream:
+        """A stream for one response; kept from when its client may want to resume it.
+
+        Its label says whose it is, so that we know it even when we know no more: a call's.
+        """
         self._streams_made += 1
         return Stream(
             limit=self.hub.settings.output_bytes,
-            label=f"{self._label}-{self._streams_made}",
+            label=f"{self._label}-{kind}{self._streams_made}",
             priming=self.handshake.revision.priming,
         )
 
@@ -152,7 +166,7 @@ class HttpSession(Visitor):
     def listen(self) -> Stream | None:
         """The stream of a GET; None while another one is being read (D24)."""
         if self.standalone is None or self.standalone.is_done:
-            self.standalone = self.stream()
+            self.standalone = self.stream("s")
             self.streams[self.standalone.label] = self.standalone
         return None if self.standalone.has_reader else self.standalone
 
@@ -190,26 +204,25 @@ class HttpSession(Visitor):
 
     def cancel(self, call: Call) -> None:
         """The client no longer wants an answer: the open response ends with an error (D16)."""
-        scope = self.scopes.get(id(call))
-        stream = self.running.get(id(call))
-        if scope is not None:
-            scope.cancel()
-        if call.batch is not None:
-            frame = self.connection.drop(call)
-        else:
-            error = error_object(Fault.CANCELLED, "by the client", call.revision)
-            frame = self.connection.refuse(call, error)
-        if stream is not None and (frame or call.batch is None):
-            stream.finish(frame)
+        running = self.running.get(id(call))
+        if running is not None:
+            self._refuse(running, error_object(Fault.CANCELLED, "by the client", call.revision))
 
-    def close(self) -> None:
-        """Nothing more is said on any stream, and nothing runs on."""
-        for scope in list(self.scopes.values()):
-            scope.cancel()
+    def close(self, end: End) -> None:
+        """Nothing runs on, and nothing more is said on any stream but that."""
+        for running in list(self.running.values()):
+            self._refuse(running, end.error(running.call, self.surface))
         self._questions.close()
-        for stream in [*self.streams.values(), *self.running.values()]:
+        for stream in self.streams.values():
             stream.finish()
         self.hub.changes.unfollow(self.follower)
+
+    def _refuse(self, running: Running, error: ErrorObject) -> None:
+        """End a call with an error; in a batch the last one brings the answers of all."""
+        running.scope.cancel()
+        frame = self.connection.refuse(running.call, error)
+        if frame:
+            running.stream.finish(frame)
 
     def agreed(self) -> Agreed:
         return Agreed(
@@ -246,14 +259,19 @@ class HttpSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def keys(self) -> list[str]:
+        """The windows of the limiter that are held here."""
+        return [held.key for held in [*self._sessions.values(), *self._visitors.values()]]
+
     def visitor(self, principal: Principal, client: str) -> Visitor:
         """The owner's clients are told apart; a token is one visitor whatever it says it is."""
         key = (principal.name, client[:100] if principal.is_owner else "")
         found = self._visitors.get(key)
         if found is None:
-            found = self._visitors[key] = Visitor(self._hub, principal, key[1])
+            window = f"http:{principal.name}:{key[1]}"
+            found = self._visitors[key] = Visitor(self._hub, principal, key[1], window)
             while len(self._visitors) > HELD:
-                self._visitors.popitem(last=False)
+                self._hub.limiter.drop(self._visitors.popitem(last=False)[1].key)
         else:
             self._visitors.move_to_end(key)
         return found
@@ -305,7 +323,7 @@ class HttpSessions:
     async def _end(self, name: str, digest: bytes) -> None:
         session = self._sessions.pop(digest, None)
         if session is not None:
-            session.close()
+            session.close(End.SESSION)
         known = self._known.get(name)
         if known is not None:
             known.pop(digest, None)
@@ -344,14 +362,15 @@ class HttpSessions:
         """
         for digest, session in list(self._sessions.items()):
             if session.principal.name in names:
-                session.close()
+                session.close(End.RIGHTS)
                 del self._sessions[digest]
         for key in [key for key in self._visitors if key[0] in names]:
             del self._visitors[key]
 
     def close(self) -> None:
+        """The daemon is leaving."""
         for session in self._sessions.values():
-            session.close()
+            session.close(End.DAEMON)
 
     async def _wake_up(self, digest: bytes, principal: Principal) -> HttpSession | None:
         """A session from before a restart, as far as it was written down."""
@@ -379,7 +398,8 @@ class HttpSessions:
         )
         session.session_id = found.session
         session.log_level = agreed.log_level
-        session.follower.uris.update(agreed.uris)
+        # What the token was granted may have become less since.
+        session.follower.uris.update(uri for uri in agreed.uris if may_follow(principal, uri))
         self._hold(session)
         return session
 
@@ -390,9 +410,17 @@ class HttpSessions:
             return
         for digest, held in list(self._sessions.items()):
             if not held.is_busy and held is not session:
-                held.close()
+                held.close(End.SESSION)  # which has nothing running
                 del self._sessions[digest]
                 return
+
+
+def is_of_a_call(last_event: str) -> bool:
+    """Whether an event id that leads nowhere (any more) was one of a call's stream."""
+    return _CALL_EVENT.fullmatch(last_event) is not None
+
+
+_CALL_EVENT: Final = re.compile(r"[0-9a-f]{8}-c[0-9]{1,12}\.[0-9]{1,12}")
 
 
 def _digest(handle: str) -> bytes:

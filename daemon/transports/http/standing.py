@@ -7,6 +7,7 @@ import anyio
 from daemon.transports.http.calls import Calls, Inbound, cancel_when_gone
 from daemon.transports.http.legacy import check_version, find_session
 from daemon.transports.http.messages import Refusal, accepts, only, reply
+from daemon.transports.http.sessions import is_of_a_call
 from protocol.headers import VERSION
 from protocol.revisions import MODERN
 
@@ -26,6 +27,12 @@ async def listen(calls: Calls, inbound: Inbound) -> None:
     if found is not None:
         stream, number = found
         stream.rewind(number)
+    elif last_event and is_of_a_call(last_event):
+        # Of a daemon before us, or let go of. There will be nothing more of it: say so, rather
+        # than have its client wait for an answer on a stream that never brings one.
+        stream = session.stream()
+        stream.priming = False
+        stream.finish()
     else:
         # An id we do not know (any more) resumes nothing: it is an ordinary new stream (S12).
         fresh = session.listen()

@@ -49,6 +49,10 @@ class Streamable:
     ) -> None:
         self._calls = Calls(hub, sessions, surface, dialects=dialects, pace=pace)
 
+    def close(self) -> None:
+        """The daemon is leaving: calls without a session are answered now."""
+        self._calls.close()
+
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, principal: Principal, access: Access
     ) -> None:

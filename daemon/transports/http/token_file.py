@@ -23,7 +23,8 @@ import re
 import stat
 import tomllib
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -42,6 +43,7 @@ EVERY_BANK: Final = "*"
 #: Names that logs use for callers without a token.
 RESERVED: Final = ("owner", "nobody")
 
+_PLACE: Final = re.compile(r"\(at line \d+, column \d+\)|\(at end of document\)")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 #: The head of a token's table, with the comment lines right above it.
 _TABLE: Final = re.compile(r"(?m)^(?:[ \t]*#[^\n]*\n)*[ \t]*\[\[[ \t]*token[ \t]*\]\]")
@@ -83,14 +85,27 @@ def digest_of(secret: str) -> bytes:
 
 def read_entries(path: Path) -> list[TokenEntry]:
     """The tokens of a file; `Exit` says what is wrong with it."""
-    return parse(_read(path))
+    with _named(path):
+        return parse(_read(path))
+
+
+@contextmanager
+def _named(path: Path) -> Generator[None]:
+    """Says in which file it is, whatever is wrong with one."""
+    try:
+        yield
+    except Exit as exit:
+        named = exit.message.replace("token file", f"token file {path}", 1)
+        raise Exit(exit.code, named) from None
 
 
 def parse(content: bytes) -> list[TokenEntry]:
     try:
         entries = msgspec.convert(tomllib.loads(content.decode()), TokenFile).token
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise Exit(CONFIG, "token file: is not TOML") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        # The place alone: the rest of such a message may quote what should not be quoted.
+        place = _PLACE.search(str(error))
+        raise Exit(CONFIG, f"token file: is not TOML{' ' + place[0] if place else ''}") from None
     except msgspec.ValidationError as error:
         raise Exit(CONFIG, f"token file: {explain(error)}") from None
     names = [entry.name for entry in entries]
@@ -121,7 +136,7 @@ def _read(path: Path) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        raise Exit(CONFIG, f"token file cannot be read: {error.strerror}") from None
+        raise Exit(CONFIG, f"token file: cannot be read: {error.strerror}") from None
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
@@ -187,8 +202,9 @@ def _rewrite(
         try:
             if may_create and not os.path.lexists(path) and create_private(path):
                 replace_file(path, (_HEAD + "token = []\n").encode())
-            content = _read(path)
-            entries = parse(content)
+            with _named(path):
+                content = _read(path)
+                entries = parse(content)
             text, wanted = change(content.decode(), entries)
             if wanted != entries:
                 replace_file(path, _as_wanted(text, wanted))

@@ -88,9 +88,29 @@ def test_the_documents_example_gives_exact_keywords() -> None:
         'authentication bug in "login flow", JWT token handling in auth.py,'
         " session_cookies, getUser() and OAuth2 since v1.2.3 #auth"
     )
-    found = keywords.keywords_of(question)
+    assert keywords.keywords_of(question) == "login flow auth.py JWT getUser session_cookies"
+    found = keywords.keywords_of(question, keywords.MOST)
     for term in ("login flow", "auth.py", "JWT", "session_cookies", "getUser", "OAuth2", "v1.2.3"):
         assert term in found
+
+
+@pytest.mark.parametrize(
+    ("question", "terms"),
+    [
+        ("What does the spec say about token expiry?", "expiry token spec"),
+        ("When did Caroline go to the LGBTQ support group?", "LGBTQ Caroline support group"),
+        ("Tell me how we should be doing our deployments", "deployments"),
+        ("Why did we move from Redis to Postgres for sessions?", "Postgres Redis sessions move"),
+        ("what was that about", "about what that was"),
+    ],
+)
+def test_keywords_are_the_telling_words_and_not_the_glue(question: str, terms: str) -> None:
+    assert keywords.keywords_of(question) == terms
+
+
+def test_a_long_question_has_five_keywords() -> None:
+    question = "which migrations of the billing database locked customers out during deployments"
+    assert len(keywords.keywords_of(question).split()) == 5
 
 
 def test_names_are_kept_however_short() -> None:

@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
+import httpx
 import pytest
 
 from daemon.authority import OWNER, Forbidden, Principal, authorise
@@ -13,7 +15,7 @@ from daemon.house import House
 from daemon.transports.http.tokens import Tokens
 from store.model import NewTask
 from tests.support.memory import remembering_web
-from tests.support.web import Web, call, request, token_file
+from tests.support.web import BOTH, Web, call, modern, request, token_file
 from tests.support.wire import initialize, join
 
 pytestmark = pytest.mark.anyio
@@ -146,6 +148,7 @@ async def test_a_bank_that_is_not_granted_is_refused_alike_whether_it_exists(web
         for bank in ("default", "never-made")
     ]
     assert answers[0].status_code == 403
+    assert answers[0].json()["error"]["message"] == "this token opens no bank of that name"
     assert answers[0].content == answers[1].content
 
 
@@ -208,6 +211,19 @@ async def test_only_the_whole_token_opens(web: Web, authorization: str | None) -
     assert (await web.client.get("/health/ready", headers=headers)).json() == {"status": "ok"}
 
 
+async def test_figures_are_for_the_owner_in_health_check_too(web: Web) -> None:
+    told = {
+        who: (await web.modern("health/check", headers=bearer(who))).json()["result"]
+        for who in ("boss", "reader", "single")
+    }
+    assert {"uptime", "memory", "sessions", "rateLimiter"} < set(told["boss"])
+    for who in ("reader", "single"):
+        words = {name for name in told[who] if name not in ("_meta", "resultType")}
+        assert words == {"status", "version", "toolsRegistered", "database"}
+    legacy = await web.post(request("health/check"), await web.open(headers=bearer("single")))
+    assert "rss" not in legacy.text
+
+
 async def test_metrics_are_for_the_owner(web: Web) -> None:
     assert (await web.client.get("/metrics", headers=bearer("reader"))).status_code == 403
     assert (await web.client.get("/metrics", headers=bearer("boss"))).status_code == 200
@@ -254,3 +270,68 @@ def test_the_one_function() -> None:
     for bank, writes in (("a", True), ("b", False)):
         with pytest.raises(Forbidden):
             authorise(reader, bank, writes=writes)
+
+
+async def heard(response: httpx.Response, seen: list[Any]) -> None:
+    """The messages of an event stream, as they come."""
+    async for line in response.aiter_lines():
+        if line.startswith("data: {"):
+            seen.append(json.loads(line.removeprefix("data: ")))
+            if seen[-1].get("params", {}).get("uri") == "memory://only/recent":
+                return
+
+
+async def write(web: Web, bank: str) -> None:
+    stored = await web.client.post(
+        "/tools/hindsight_put",
+        json={"bank_id": bank, "content": f"Tea in {bank}", "context": "drinks"},
+        headers=bearer("boss"),
+    )
+    assert stored.status_code == 200
+
+
+async def test_listening_leaves_out_what_the_token_may_not_read(web: Web) -> None:
+    uris = [f"memory://{bank}/recent" for bank in ("default", "never-made", "only")]
+    uris.append("memory://default/../only")
+    wants = {"notifications": {"resourceSubscriptions": uris}}
+    message, headers = modern("subscriptions/listen", wants)
+    given = {**headers, **bearer("single"), "accept": BOTH}
+    seen: list[Any] = []
+    with anyio.fail_after(10):
+        async with (
+            web.client.stream("POST", "/mcp", json=message, headers=given) as stream,
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(heard, stream, seen)
+            for bank in ("default", "only"):
+                await write(web, bank)
+    granted = seen[0]["params"]["notifications"]["resourceSubscriptions"]
+    assert granted == ["memory://only/recent"]
+    assert [m["params"]["uri"] for m in seen[1:]] == ["memory://only/recent"]
+
+
+async def test_a_subscription_ends_with_the_grant_it_needs(
+    served: tuple[Web, House], tmp_path: Path
+) -> None:
+    web, house = served
+    for bank in ("third", "only"):
+        await house.engine.create_bank(bank)
+    wide = TOKENS.replace('["only"]', '["only", "third"]')
+    token_file(tmp_path, wide)
+    session = await web.open(headers=bearer("single"))
+    for bank in ("third", "only"):
+        params = {"uri": f"memory://{bank}/recent"}
+        followed = await web.post(request("resources/subscribe", params), session)
+        assert followed.json()["result"] == {}
+    token_file(tmp_path, TOKENS)
+    seen: list[Any] = []
+    with anyio.fail_after(10):
+        given = {**session, "accept": "text/event-stream"}
+        async with (
+            web.client.stream("GET", "/mcp", headers=given) as stream,
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(heard, stream, seen)
+            for bank in ("third", "only"):
+                await write(web, bank)
+    assert [m["params"]["uri"] for m in seen] == ["memory://only/recent"]

@@ -43,7 +43,12 @@ async def test_other_verbs_are_405_and_say_which_there_are(web: Web, verb: str) 
         ("application/json", 200),
         ("application/json; charset=utf-8", 200),
         ("Application/JSON", 200),
+        ('application/json;charset="UTF-8"', 200),
+        ("application/json; profile=x; charset=utf-8", 200),
+        ('application/json; title="a; charset=latin-1"', 200),
+        ("application/json; odata.metadata=none;", 200),
         ("application/json; charset=latin-1", 415),
+        ('application/json; x=y; Charset="latin-1"', 415),
         ("text/plain", 415),
         ("application/x-www-form-urlencoded", 415),
         ("multipart/form-data; boundary=x", 415),
@@ -53,6 +58,16 @@ async def test_other_verbs_are_405_and_say_which_there_are(web: Web, verb: str) 
 async def test_only_json_is_taken(web: Web, kind: str, status: int) -> None:
     message, headers = modern("tools/list")
     assert (await web.post(message, {**headers, "content-type": kind})).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("coding", "status"),
+    [("identity", 200), ("Identity", 200), ("gzip", 415), ("identity, gzip", 415), ("br", 415)],
+)
+async def test_a_body_is_taken_as_it_is(web: Web, coding: str, status: int) -> None:
+    message, headers = modern("tools/list")
+    answer = await web.post(message, {**headers, "content-encoding": coding})
+    assert answer.status_code == status
 
 
 @pytest.mark.parametrize(
@@ -136,6 +151,7 @@ async def test_mcp_can_be_left_out(tmp_path: Path) -> None:
         message, headers = modern("server/discover")
         assert (await web.post(message, headers)).status_code == 404
         assert (await web.client.get("/health")).json() == {"status": "ok"}
+        assert "/mcp" not in (await web.client.get("/openapi.json")).text
 
 
 async def test_both_eras_and_several_versions_are_served_at_once(web: Web) -> None:

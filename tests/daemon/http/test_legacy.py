@@ -75,7 +75,10 @@ async def test_delete_ends_the_session_and_what_it_runs(web: Web) -> None:
             gone = await web.client.delete("/mcp", headers=session)
             assert gone.status_code == 204
     assert web.hub.in_flight == 0
-    assert ended[0].content == b""
+    error = ended[0].json()["error"]
+    assert (ended[0].status_code, ended[0].json()["id"], error["code"]) == (200, 5, -32800)
+    assert "the session was ended; it may or may not have been done" in error["message"]
+    assert error["data"]["retrySafe"] is False
     assert (await web.post(request("ping"), session)).status_code == 404
     assert (await web.client.delete("/mcp", headers=session)).status_code == 404
 
@@ -328,3 +331,38 @@ async def test_a_long_call_becomes_a_stream_that_can_be_resumed(tmp_path: Path) 
         answer = await web.post(call("slow", {"seconds": 0.3}, id=1), session)
     assert answer.headers["content-type"] == "text/event-stream"
     assert events(answer.text)[-1].message["id"] == 1
+
+
+async def test_a_batch_whose_calls_are_all_cancelled_is_answered(web: Web) -> None:
+    session = await web.open("2025-03-26")
+    ended: list[Any] = []
+
+    async def slow() -> None:
+        batch = [call("slow", {"seconds": 60}, id=n) for n in (1, 2)]
+        ended.append(await web.post(batch, session))
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(slow)
+            await web.hub.until(lambda: web.hub.in_flight == 2)
+            for n in (1, 2):
+                note = notification("notifications/cancelled", {"requestId": n})
+                assert (await web.post(note, session)).status_code == 202
+    assert [(each["id"], each["error"]["code"]) for each in ended[0].json()] == [
+        (1, -32800),
+        (2, -32800),
+    ]
+
+
+async def test_what_is_left_of_a_call_after_a_restart_ends_at_once(tmp_path: Path) -> None:
+    async with running_web(tmp_path) as web:
+        session = await web.open()
+        seen = events((await web.post(call("test_tool_with_logging"), session)).text)
+    async with running_web(tmp_path) as web:
+        with anyio.fail_after(5):
+            given = {**session, **SSE, "last-event-id": seen[0].id}
+            rest = await web.client.get("/mcp", headers=given)
+        assert rest.status_code == 200
+        assert events(rest.text) == []
+        async with web.client.stream("GET", "/mcp", headers={**session, **SSE}) as stream:
+            assert stream.status_code == 200, "the standing stream is another one"

@@ -13,7 +13,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
+from daemon.authority import OWNER
+from daemon.transports.http.sessions import HELD
+from tests.support.clock import FakeClock
+from tests.support.spans import Spans
 from tests.support.web import Web, call, modern, running_web
+from tests.support.wire import join
 
 pytestmark = pytest.mark.anyio
 
@@ -106,6 +111,92 @@ async def test_a_request_is_one_line_with_its_trace_and_without_its_contents(
     }
     for secret in ("private", handle, "secret-path"):
         assert secret not in json.dumps(lines)
+
+
+async def test_a_legacy_call_carries_its_trace_into_the_log(web: Web) -> None:
+    session = await web.open()
+    message = call("echo", {"text": "x"})
+    with capture_logs() as lines:
+        for trace in (TRACE, "nonsense", 7):
+            message["params"]["_meta"] = {"traceparent": trace}
+            assert (await web.post(message, session)).status_code == 200
+        message = call("no such tool")
+        message["params"]["_meta"] = {"traceparent": TRACE}
+        await web.post(message, session)
+    done = [line.get("trace_id") for line in lines if line["event"] == "http.done"]
+    assert done == [TRACE.split("-")[1], None, None, TRACE.split("-")[1]]
+    (refused,) = [line for line in lines if line["event"] == "call.refused"]
+    assert refused["trace_id"] == TRACE.split("-")[1]
+
+
+async def test_what_the_limiter_counts_is_true_after_others_left(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with running_web(tmp_path, clock=clock, limits__requests_per_minute=100) as web:
+
+        async def counted() -> tuple[int, int]:
+            families = text_string_to_metric_families((await web.client.get("/metrics")).text)
+            said = {each.name: each.samples[0].value for each in families if each.samples}
+            health = (await web.modern("health/check")).json()["result"]
+            return (
+                int(said["recalld_limiter_requests"]),
+                health["rateLimiter"]["currentRequests"],
+            )
+
+        session = await web.open()
+        for _ in range(2):
+            clock.advance(61)
+            peer, _wire = join(web.hub)
+            peer.lost()
+            assert await counted() == (0, 0)
+            await web.post(call("echo", {"text": "x"}), session)
+            await web.modern("tools/list")
+            await web.client.post("/tools/echo", json={"text": "x"})
+            assert await counted() == (3, 3)
+
+
+async def test_made_up_clients_do_not_fill_the_limiter(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with running_web(tmp_path, clock=clock, limits__requests_per_minute=100) as web:
+        sessions = web.server._sessions
+        for number in range(HELD + 500):
+            window = sessions.visitor(OWNER, f"client {number}").window
+            assert window is not None
+            assert window.admit() == 0.0
+        assert web.hub.limiter.current() == HELD
+        sessions.dismiss(frozenset({OWNER.name}))
+        web.hub.prune()
+        assert web.hub.limiter.current() == HELD, "who comes back finds its admissions"
+        clock.advance(61)
+        web.hub.prune()
+        assert not web.hub.limiter._windows
+
+
+async def test_with_a_tracer_every_way_in_answers_and_opens_a_span(tmp_path: Path) -> None:
+    spans = Spans()
+    async with running_web(tmp_path, tracer=spans) as web:
+        with capture_logs() as lines:
+            session = await web.open()
+            legacy = await web.post(call("echo", {"text": "x"}), session)
+            assert legacy.json()["result"]["content"][0]["text"] == "x"
+            answer = await web.modern(
+                "tools/call",
+                {"name": "echo", "arguments": {"text": "x"}},
+                meta={"traceparent": TRACE},
+            )
+            assert answer.status_code == 200
+            rest = await web.client.post(
+                "/tools/echo", json={"text": "x"}, headers={"traceparent": TRACE}
+            )
+            assert rest.json() == {"result": "x"}
+    assert [event for event in spans.events if event[0] == "begin"] == [
+        ("begin", "initialize", None),
+        ("begin", "tools/call", None),
+        ("begin", "tools/call", TRACE),
+        ("begin", "rest", TRACE),
+    ]
+    assert len(spans.events) == 8
+    done = [line.get("tool") for line in lines if line["event"] == "http.done"]
+    assert done == [None, None, "echo", "echo", "echo"]
 
 
 async def test_five_hundred_slow_connections_do_not_slow_an_honest_client(web: Web) -> None:

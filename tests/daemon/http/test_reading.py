@@ -226,3 +226,34 @@ async def test_a_person_confirms_what_destroys(web: Web, says_yes: bool) -> None
     assert legacy.get("isError", False) != says_yes
     silent = await ask(web, "tools/call", params)
     assert "isError" not in silent
+
+
+@pytest.mark.parametrize(
+    ("modes", "is_asked"),
+    [({}, True), ({"form": {}}, True), ({"form": {}, "url": {}}, True), ({"url": {}}, False)],
+)
+async def test_only_a_client_that_shows_forms_is_asked_by_form(
+    web: Web, modes: dict[str, Any], is_asked: bool
+) -> None:
+    tool = "mcp__claude-recall__clear_context"
+    params = {"name": tool, "arguments": {"confirm": True}}
+    answer = await ask(web, "tools/call", params, capabilities={"elicitation": modes})
+    assert (answer["resultType"] == "input_required") == is_asked
+    if is_asked:
+        return
+    session = await web.open(capabilities={"elicitation": modes})
+    legacy = await web.post(call(tool, {"confirm": True}), session)
+    assert legacy.json()["result"]["structuredContent"]["success"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [({"confirm": "yes"}, "confirm: expected boolean"), ({"confirm": False}, "Confirmation")],
+)
+async def test_nobody_is_asked_about_a_call_that_destroys_nothing(
+    web: Web, arguments: dict[str, Any], words: str
+) -> None:
+    params = {"name": "mcp__claude-recall__clear_context", "arguments": arguments}
+    answer = await ask(web, "tools/call", params, capabilities={"elicitation": {}})
+    assert answer["resultType"] == "complete"
+    assert words in answer["content"][0]["text"]

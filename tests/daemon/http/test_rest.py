@@ -1,6 +1,7 @@
 """REST: seed 004 to the letter, one error schema, and a document that tells the truth."""
 
 import json
+import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,54 @@ async def test_refusals_have_their_documented_status(memory: Web) -> None:
     refused(await post("/tools/search", content=nul, headers=json_type), 400, "bad_request")
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("awareness_lookup", {"type": "tasks", "memory_id": "nobank"}),
+        ("awareness_recall", {"semantic_query": "x", "memory_id": "nobank"}),
+        ("awareness_get_agent_prompt", {"agent_role": "nobody", "memory_id": "default"}),
+        ("hindsight_search", {"bank_id": "nobank", "query": "x"}),
+        ("get", {"id": "nothing"}),
+    ],
+)
+async def test_what_is_not_there_is_404_in_plain_words(
+    memory: Web, tool: str, arguments: dict[str, Any]
+) -> None:
+    message = refused(await memory.client.post(f"/tools/{tool}", json=arguments), 404, "not_found")
+    assert "{" not in message
+    assert re.match(r"(Memory|Agent role|no) ", message), message
+    if tool.startswith("awareness"):
+        mcp = await memory.post(call(tool, arguments), await memory.open())
+        assert mcp.json()["result"]["structuredContent"] == {"error": message}
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"query":"\\ud800"}', "a lone surrogate escape is not text"),
+        (b'{"query":"\xff"}', "byte 10 is not valid UTF-8"),
+        (b'{"query":"a\\u0000b"}', "U+0000 is not accepted in text"),
+        (b'{"a":' + b"[" * 99 + b"]" * 99 + b"}", "nesting is deeper than 64 levels"),
+        (b'{"query":[' + b"1," * 100_001 + b"1]}", "the body holds at most 100000 values"),
+        (b'{"query":', "the body is not JSON: Input data was truncated"),
+        (b'{"query":"x","mode":"y"}', "mode: 'y' is not one of hybrid, keyword, semantic"),
+        (b'{"query":""}', "query: expected string of length >= 1"),
+    ],
+)
+async def test_what_is_wrong_is_said_without_words_of_json_rpc(
+    memory: Web, body: bytes, words: str
+) -> None:
+    headers = {"content-type": "application/json"}
+    answer = await memory.client.post("/tools/search", content=body, headers=headers)
+    assert refused(answer, 400, "bad_request") == words
+
+
+async def test_the_engines_no_is_said_in_the_words_of_the_arguments(memory: Web) -> None:
+    put = {"bank_id": "x" * 300, "content": "tea", "context": "drinks"}
+    answer = await memory.client.post("/tools/hindsight_put", json=put)
+    assert refused(answer, 400, "bad_request").startswith("bank_id: ")
+
+
 async def test_a_large_body_is_413(tmp_path: Path) -> None:
     async with running_web(tmp_path, limits__frame_bytes=2048) as web:
         answer = await web.client.post("/tools/echo", json={"text": "x" * 4096})
@@ -160,6 +209,30 @@ async def test_the_document_describes_what_is_there(memory: Web) -> None:
     jsonschema.validate(found.json(), schema["schema"])
     error = document["components"]["schemas"]["Error"]
     jsonschema.validate((await memory.client.post("/tools/get", json={})).json(), error)
+
+
+async def test_head_is_get_without_the_body(memory: Web) -> None:
+    document = (await memory.client.get("/openapi.json")).json()
+    paths = [path for path, verbs in document["paths"].items() if "get" in verbs]
+    assert len(paths) == 7
+    for path in paths:
+        assert "head" in document["paths"][path]
+        got, head = await memory.client.get(path), await memory.client.head(path)
+        assert (head.status_code, head.content) == (got.status_code, b"")
+        sizes = [int(answer.headers.pop("content-length")) for answer in (got, head)]
+        assert sizes[0] > 0
+        changing = path in ("/metrics", "/health/ready")
+        assert sizes[1] > 0 if changing else sizes[0] == sizes[1]
+        for answer in (got, head):
+            del answer.headers["date"]
+        assert head.headers == got.headers
+        wrong = await memory.client.delete(path)
+        assert wrong.headers["allow"] == "GET, HEAD, OPTIONS"
+    for path in ("/tools/search", "/tools/hindsight_put", "/mcp"):
+        refused = await memory.client.head(path)
+        assert refused.status_code == 405
+        assert "HEAD" not in refused.headers["allow"]
+    assert (await memory.client.head("/nowhere")).status_code == 404
 
 
 async def test_unauthenticated_health_says_status_only(web: Web) -> None:
