@@ -103,12 +103,12 @@ class Care(Access):
             await self._ranking.written(opened)
             return await self._check(opened)
 
-    async def export(self, bank: str, path: Path) -> Exported:
+    async def export(self, bank: str, path: Path, *, progress: Progress | None = None) -> Exported:
         async with self._banks.use(bank) as opened:
 
             def work(connection: Connection) -> Exported:
                 try:
-                    return portability.export(connection, opened.name, path)
+                    return portability.export(connection, opened.name, path, progress)
                 except OSError as error:
                     raise _not_exported(error, path) from error
 
