@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from daemon import attach, bank_report
 from daemon.config import Settings
 from daemon.exits import CANNOT_CREATE, DEGRADED, INTERNAL, LOCKED, OK, UNAVAILABLE, USAGE, Exit
+from daemon.output import say
 
 if TYPE_CHECKING:
     import argparse
@@ -97,7 +98,7 @@ def run(chosen: SimpleNamespace, settings: Settings, alone: Alone) -> int:
     if chosen.verb == "export":
         _need_there(asked["path"], settings)
     out = [json.dumps(done)] if chosen.json else bank_report.lines(chosen.verb, done)
-    sys.stdout.write("".join(f"{line}\n" for line in out))
+    say(out)
     return DEGRADED if done.get("problems") else OK
 
 

@@ -120,7 +120,8 @@ class Care(Access):
         try:
             total = await anyio.to_thread.run_sync(portability.verify, path)
         except OSError as error:
-            raise file_error(error) from error
+            code = errno.errorcode.get(error.errno or 0, "?")
+            raise InvalidInput("path", f"cannot be read ({code})") from error
         await self._banks.ensure(bank)
         created = known = done = 0
         batches = portability.batches(path, IMPORT_BATCH)

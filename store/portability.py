@@ -10,6 +10,7 @@ whole file before it writes a line of it, and may be run again: what is there al
 """
 
 import os
+import secrets
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from itertools import islice
@@ -146,8 +147,7 @@ def export(
     connection: Connection, bank: str, path: Path, progress: Progress | None = None
 ) -> Exported:
     """Write the bank to a file that only its owner can read; it is whole or not there."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.unlink(missing_ok=True)
+    temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.tmp")  # nobody's yet
     digest = blake2b(digest_size=32)
     records = 0
     try:

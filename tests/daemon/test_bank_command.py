@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import pty
+import shlex
 import socket
 import sqlite3
 import subprocess
@@ -613,3 +614,17 @@ def test_other_commands_do_not_even_import_the_verbs(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout == "[]\n"
+
+
+def test_a_reader_that_has_enough_is_no_failure_and_a_full_output_is_said(tmp_path: Path) -> None:
+    for to, code in (("| true", 0), ("> /dev/full", 73)):
+        line = f"set -o pipefail; {shlex.join(RECALLD)} bank list {to}"
+        ended = subprocess.run(
+            ["bash", "-c", line],
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == code, ended.stderr
+        assert ended.stderr.count("\n") == (code != 0), "one line or none"
