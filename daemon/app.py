@@ -11,17 +11,19 @@ import gc
 import os
 import signal
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import anyio
+import msgspec
 import structlog
 from anyio.abc import TaskGroup
 
 from daemon import directories, logs
+from daemon.bank_verbs import AnyVerb, Caretaker, Done, refused
 from daemon.completions import MemoryCompletions
 from daemon.config import Embedding, Settings
 from daemon.descriptors import Descriptors
@@ -42,7 +44,7 @@ from daemon.transports.stdio import StdioWire
 from store.catalogue import wall_clock
 from store.embedded import open_engine
 from store.embedding import Embedder, EmbeddingSettings, EndpointSettings, choose_embedder
-from store.engine import Engine
+from store.engine import Engine, Progress
 from store.errors import EmbedderFailed, InvalidInput, StoreError
 from store.ranking import HybridRanking
 from store.validate import bank_name
@@ -163,6 +165,7 @@ def _make_hub(settings: Settings, tasks: TaskGroup, store: Opened) -> Hub:
         sessions=store.sessions,
         surfaces=Surfaces(settings, house),
         engine=store.engine.health,
+        care=Caretaker(store.engine),
         tracer=find_tracer(),
         clock=time.monotonic,
     )
@@ -257,6 +260,19 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
     _ignore_signals()
     logs.settle()
     return OK
+
+
+async def tend_bank(settings: Settings, asked: Mapping[str, Any], progress: Progress) -> Done:
+    """`recalld bank` where no daemon runs: one verb, with the data directory to ourselves."""
+    verb = msgspec.convert(asked, AnyVerb)
+    settings.log_level = "error"  # what was done is said on stdout, by the command
+    _prepare(settings)
+    with owned(settings.lock, f"recalld bank {verb.name}"):
+        async with opened(settings) as store:
+            try:
+                return await Caretaker(store.engine).perform(verb, progress)
+            except StoreError as failure:
+                raise refused(failure, verb) from failure
 
 
 async def _until_input_ends(wire: StdioWire, hub: Hub) -> None:

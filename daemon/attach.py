@@ -48,10 +48,8 @@ def connect_or_start(settings: Settings) -> socket.socket:
     if link is not None:
         return link
     deadline = time.monotonic() + settings.start_seconds
-    directories.make(settings.directories.state)
-    lock = os.open(settings.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = hold_start(settings, "is still starting the daemon")
     try:
-        _wait_for(lock, deadline)
         link = connect(settings.socket)
         if link is not None:
             return link
@@ -64,15 +62,35 @@ def connect_or_start(settings: Settings) -> socket.socket:
         os.close(lock)
 
 
-def _wait_for(lock: int, deadline: float) -> None:
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except OSError:
+def hold_start(settings: Settings, why: str) -> int:
+    """The start lock, held until it is closed; who waits for it in vain is told why it is held."""
+    deadline = time.monotonic() + settings.start_seconds
+    directories.make(settings.directories.state)
+    lock = os.open(settings.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        while not _is_taken(lock):
             if time.monotonic() > deadline:
-                raise Exit(UNAVAILABLE, "another process is still starting the daemon") from None
+                holder = os.pread(lock, 200, 0).decode(errors="replace").strip()
+                said = holder or "another process is still starting the daemon"
+                raise Exit(UNAVAILABLE, f"{said}; try again")
             time.sleep(0.005)
+    except BaseException:
+        os.close(lock)
+        raise
+    try:
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"pid {os.getpid()} {why}".encode(), 0)
+    except OSError:
+        pass  # a full disk: the lock holds without its note
+    return lock
+
+
+def _is_taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _start(settings: Settings, deadline: float) -> None:

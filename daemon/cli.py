@@ -10,6 +10,7 @@ from daemon.exits import INTERNAL, UNAVAILABLE, USAGE, Exit, leaves
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
 
 def _plain_health(given: list[str]) -> SimpleNamespace | None:
@@ -57,6 +58,11 @@ def _parse(given: list[str]) -> SimpleNamespace:
         probe.add_argument("--socket", metavar="PATH", help="the daemon's socket")
         probe.add_argument("--json", action="store_true", help="print JSON")
     _token_commands(commands.add_parser("token", help="make, list and revoke tokens for HTTP"))
+    bank = commands.add_parser("bank", help="list, back up, export, import, erase, check banks …")
+    if given[:1] == ["bank"]:  # its many verbs cost milliseconds that others need not pay
+        from daemon import bank_command
+
+        bank_command.add_arguments(bank)
     stop = commands.add_parser("stop", help="ask the daemon to leave, and wait until it has")
     stop.add_argument("--socket", metavar="PATH", help="the daemon's socket")
     return parser.parse_args(given, SimpleNamespace())
@@ -112,13 +118,12 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(chosen: SimpleNamespace) -> int:
     command = chosen.command
     if command is None:
-        raise Exit(USAGE, "a command is needed: serve, stdio, health, status, token or stop")
+        raise Exit(USAGE, "a command is needed: serve, stdio, health, status, bank, token or stop")
     given: dict[str, Any] = vars(chosen)
-    flags = {
-        f"server.{name}": given[name]
-        for name in ("socket", "fixtures", "dialects", "bank", "bind", "token_file")
-        if given.get(name) is not None
-    }
+    named = ["socket", "fixtures", "dialects", "bind", "token_file"]
+    if command != "bank":  # there it is the bank to look after, not the one for tools
+        named.append("bank")
+    flags = {f"server.{name}": given[name] for name in named if given.get(name) is not None}
     if command == "stdio":
         _need_descriptors()
     settings = load(flags, os.environ)
@@ -143,6 +148,10 @@ def _run(chosen: SimpleNamespace) -> int:
             return probe.stop(settings)
         ask = probe.health if command == "health" else probe.status
         return ask(settings, as_json=chosen.json)
+    if command == "bank":
+        from daemon import bank_command
+
+        return bank_command.run(chosen, settings, _tend_bank)
     if command == "token":
         return _token(chosen, settings)
     return _serve(command, chosen, settings)
@@ -156,6 +165,18 @@ def _token(chosen: SimpleNamespace, settings: Settings) -> int:
     if chosen.verb == "list":
         return token_command.show(settings)
     return token_command.revoke(settings, chosen.name)
+
+
+def _tend_bank(
+    settings: Settings, asked: dict[str, Any], progress: "Callable[[int, int], None]"
+) -> dict[str, Any]:
+    """A verb of `recalld bank` where no daemon runs, with everything the engine imports."""
+    _without_rich()
+    import anyio
+
+    from daemon import app
+
+    return anyio.run(app.tend_bank, settings, asked, progress)
 
 
 def _need_descriptors() -> None:
@@ -173,9 +194,7 @@ def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
 
     # Before the imports below: nothing of theirs may print to what a client reads.
     descriptors = take_descriptors() if command == "stdio" else None
-    # structlog imports rich, where it is installed, for a console we never show: 70 ms of start.
-    # None is Python's own word for "cannot be imported", which typeshed does not know.
-    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # as said above
+    _without_rich()
     import anyio
 
     from daemon import app
@@ -192,3 +211,11 @@ def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
             http=not chosen.no_http,
         )
     )
+
+
+def _without_rich() -> None:
+    """structlog imports rich, where it is installed, for a console we never show: 70 ms of start.
+
+    None is Python's own word for "cannot be imported", which typeshed does not know.
+    """
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # as said above

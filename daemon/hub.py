@@ -9,6 +9,7 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import UNSET
 
+from daemon.bank_verbs import Caretaker
 from daemon.changes import Changes
 from daemon.config import Settings
 from daemon.dispatcher import Dispatcher
@@ -44,6 +45,7 @@ class Hub:
         sessions: SessionKeeper,
         surfaces: Callable[[str, bool], Surface],
         engine: Callable[[], EngineHealth],
+        care: Caretaker | None = None,
         tracer: Tracer | None = None,
         clock: Clock,
     ) -> None:
@@ -55,6 +57,8 @@ class Hub:
         self.shaper = Shaper(SERVER)
         self.limiter = Limiter(limit=settings.requests_per_minute, clock=clock)
         self.changes = Changes()
+        #: Who does the verbs of `recalld bank`; nobody where there is no engine to do them to.
+        self.care = care
         self.dispatcher = Dispatcher(
             METHODS,
             limit=settings.requests_per_minute,

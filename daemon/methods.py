@@ -4,6 +4,7 @@ What a method is called and which eras have it is `daemon.surface`'s business; b
 gets here, it may be made.
 """
 
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,13 +13,16 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct
 
 from daemon.authority import Forbidden
+from daemon.bank_verbs import AnyVerb, refused
 from daemon.caller import Caller
 from daemon.changes import Listener, honoured
 from daemon.confirm import DECLINED, can_confirm, confirmed
 from daemon.context import CallContext
 from daemon.dispatcher import Method
+from daemon.exits import CONFIG
 from daemon.failures import refusal
 from daemon.health import glance
+from daemon.steps import counted
 from daemon.tools import Answer, ArgumentsRefused, BoundTool, ToolFailure
 from protocol import mcp
 from protocol.connection import Call
@@ -330,10 +334,46 @@ async def _stop(_call: Call, caller: Caller) -> bytes:
     return _encoder.encode({"stopping": True, "pid": caller.hub.pid})
 
 
+class BankParams(Struct, frozen=True, kw_only=True):
+    """A verb of `recalld bank`, and the data directory its caller means by it."""
+
+    data: str
+    do: AnyVerb
+
+
+_bank_params: Final = msgspec.json.Decoder(BankParams)
+
+
+async def _bank(call: Call, caller: Caller) -> bytes:
+    hub = caller.hub
+    params = decode_params(_bank_params, call.params)
+    care, verb = hub.care, params.do
+    if care is None:
+        raise ProtocolError(Fault.METHOD_NOT_FOUND, call.method)
+    _need_same(params.data, str(hub.settings.directories.data))
+    try:
+        done = await counted(
+            CallContext(call, caller), "done", lambda progress: care.perform(verb, progress)
+        )
+    except StoreError as failure:
+        exit = refused(failure, verb)
+        raise ProtocolError(Fault.DATABASE_ERROR, exit.message, exit=exit.code) from failure
+    for name in verb.banks if verb.is_change else ():
+        hub.changes.bank_changed(name)
+    return _encoder.encode(done)
+
+
+def _need_same(meant: str, ours: str) -> None:
+    """What is destroyed must be what was meant: the socket alone does not say whose data it is."""
+    if os.path.realpath(meant) != os.path.realpath(ours):
+        details = f"the daemon at that socket serves {ours}, not {meant}; name another socket"
+        raise ProtocolError(Fault.INVALID_PARAMS, details, exit=CONFIG)
+
+
 # --- the table -------------------------------------------------------------------------------
 
 #: Offered only on the unix socket, whose peers are the owner's own processes.
-PRIVATE: Final = frozenset({"recalld/attach", "recalld/status", "recalld/stop"})
+PRIVATE: Final = frozenset({"recalld/attach", "recalld/status", "recalld/stop", "recalld/bank"})
 
 METHODS: Final[dict[str, Method]] = {
     "initialize": Method(_initialize, counted=False),
@@ -357,6 +397,7 @@ METHODS: Final[dict[str, Method]] = {
     "recalld/attach": Method(_attach, counted=False),
     "recalld/status": Method(_status, counted=False),
     "recalld/stop": Method(_stop, counted=False),
+    "recalld/bank": Method(_bank, counted=False),
 }
 
 

@@ -43,8 +43,16 @@ TURN: Final = 256
 DEFAULT_BANK: Final = "default"
 #: A probe that only asks whether we live is nobody's first contact.
 QUIET: Final = frozenset(
-    {"ping", "health/check", "recalld/attach", "recalld/status", "recalld/stop"}
+    {
+        "ping",
+        "health/check",
+        "recalld/attach",
+        "recalld/status",
+        "recalld/stop",
+        "recalld/bank",
+    }
 )
+_GREETING: Final = frozenset({"recalld/attach", "recalld/stop"})
 
 
 class Wire(Protocol):
@@ -260,7 +268,10 @@ class Peer:
         if params.bank:
             self.bank = bank_name(params.bank)
         self.follower.surface = self.surface
-        self.connection.lifecycle.offered = self.surface.offered(self._private)
+        # From here on the lines are a client's, and what is private is not for clients. Only a
+        # bridge of another version has one thing left to say: that we should make room.
+        left = {"recalld/attach"} if params.version == self.hub.version else _GREETING
+        self.connection.lifecycle.offered = self.surface.offered(self._private & left)
         self._resume = params.session
         self.log_level = params.log_level or self.log_level
         self.follower.uris.update(params.uris)

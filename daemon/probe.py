@@ -6,7 +6,6 @@ A probe runs every few seconds for years, so it starts fast: standard library on
 import fcntl
 import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 from daemon import attach
 from daemon.config import Settings
 from daemon.exits import DEGRADED, OK, UNREACHABLE, Exit
+from daemon.output import say
 
 ANSWER_SECONDS: Final = 5.0
 STOP_SECONDS: Final = 10.0
@@ -105,4 +105,4 @@ def stop(settings: Settings) -> int:
 
 
 def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
+    say((line,))

@@ -86,7 +86,11 @@ class Surface(Struct, frozen=True, kw_only=True, eq=False):
         return {"listChanged": True} if name in self.changing else {}
 
     def offered(self, private: frozenset[str] = frozenset()) -> Offered:
-        """The methods of a connection; `private` ones are between recalld's own processes."""
+        """The methods of a connection.
+
+        `private` ones are between recalld's own processes, which make no MCP handshake: once there
+        is one, they are gone.
+        """
         both = {"tools/list", "tools/call", "health/check"}
         legacy = {"initialize", "ping"}
         modern = {"server/discover", "subscriptions/listen"}
@@ -100,7 +104,7 @@ class Surface(Struct, frozen=True, kw_only=True, eq=False):
         if self.logging:
             legacy.add("logging/setLevel")
         return Offered(
-            legacy=frozenset(both | legacy) | private,
+            legacy=frozenset(both | legacy),
             modern=frozenset(both | modern),
             unopened=UNOPENED | private,
         )

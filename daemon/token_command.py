@@ -13,6 +13,7 @@ from typing import Final
 
 from daemon.config import Settings
 from daemon.exits import CONFIG, OK, USAGE, Exit
+from daemon.output import say
 from daemon.transports.http.token_file import (
     EVERY_BANK,
     RESERVED,
@@ -46,7 +47,7 @@ def add(settings: Settings, name: str, banks: list[str], *, read_only: bool) -> 
     )
     if not add_entry(path, entry):
         raise Exit(USAGE, f"a token is called {name!r} already; revoke it first")
-    sys.stdout.write(token + "\n")
+    say((token,))
     sys.stderr.write(f"recalld: this is shown once; {path} keeps its digest only\n")
     return OK
 
@@ -62,7 +63,7 @@ def show(settings: Settings) -> int:
         made = f"since {entry.created}" if entry.created else ""
         kept = "in clear" if entry.secret else ""
         parts = [f"{entry.name:{width}}", f"{rights:11}", banks, made, kept]
-        sys.stdout.write("  ".join(part for part in parts if part) + "\n")
+        say(("  ".join(part for part in parts if part),))
     if not entries:
         sys.stderr.write("recalld: there are no tokens; nobody gets in over HTTP\n")
     return OK

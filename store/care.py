@@ -103,12 +103,12 @@ class Care(Access):
             await self._ranking.written(opened)
             return await self._check(opened)
 
-    async def export(self, bank: str, path: Path) -> Exported:
+    async def export(self, bank: str, path: Path, *, progress: Progress | None = None) -> Exported:
         async with self._banks.use(bank) as opened:
 
             def work(connection: Connection) -> Exported:
                 try:
-                    return portability.export(connection, opened.name, path)
+                    return portability.export(connection, opened.name, path, progress)
                 except OSError as error:
                     raise _not_exported(error, path) from error
 
@@ -120,7 +120,8 @@ class Care(Access):
         try:
             total = await anyio.to_thread.run_sync(portability.verify, path)
         except OSError as error:
-            raise file_error(error) from error
+            code = errno.errorcode.get(error.errno or 0, "?")
+            raise InvalidInput("path", f"cannot be read ({code})") from error
         await self._banks.ensure(bank)
         created = known = done = 0
         batches = portability.batches(path, IMPORT_BATCH)

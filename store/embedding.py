@@ -95,7 +95,7 @@ def choose_embedder(settings: EmbeddingSettings | None = None) -> Embedder:
 
         return EndpointEmbedder(settings.endpoint)
     if settings.hashed:
-        return HashedFeatures()
+        return HashedFeatures(is_chosen=True)
     from store.minilm.model import load_file, load_packaged
 
     if settings.model_path is not None:
@@ -106,8 +106,9 @@ def choose_embedder(settings: EmbeddingSettings | None = None) -> Embedder:
 class HashedFeatures:
     """Each word and each group of three letters adds to one of 256 places, by its hash."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_chosen: bool = False) -> None:
         self.is_semantic = False
+        self.is_chosen = is_chosen  # by the operator, and not for want of a model
         self.identity = Identity(name="hashed-features", revision="1", dims=_HASHED_DIMS)
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":

@@ -10,6 +10,7 @@ whole file before it writes a line of it, and may be run again: what is there al
 """
 
 import os
+import secrets
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from itertools import islice
@@ -22,6 +23,7 @@ from msgspec import Meta, Struct
 from store.database import Connection
 from store.details import check_details
 from store.documents import DOCUMENT_COLUMNS, document_of
+from store.engine import Progress
 from store.errors import ImportRefused, InvalidInput
 from store.files import PRIVATE_FILE, sync_directory
 from store.guides import PROFILES, check_profile, profile_of
@@ -141,10 +143,11 @@ _header: Final = msgspec.json.Decoder(Header).decode
 _line: Final[msgspec.json.Decoder[Record | End]] = msgspec.json.Decoder(Record | End)
 
 
-def export(connection: Connection, bank: str, path: Path) -> Exported:
+def export(
+    connection: Connection, bank: str, path: Path, progress: Progress | None = None
+) -> Exported:
     """Write the bank to a file that only its owner can read; it is whole or not there."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.unlink(missing_ok=True)
+    temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.tmp")  # nobody's yet
     digest = blake2b(digest_size=32)
     records = 0
     try:
@@ -157,9 +160,12 @@ def export(connection: Connection, bank: str, path: Path) -> Exported:
                 file.write(line)
 
             write({"format": FORMAT, "version": VERSION, "bank": bank})
+            total = _count(connection) if progress is not None else 0
             for record in _records(connection):
                 write(record)
                 records += 1
+                if progress is not None:
+                    progress(records, total)
             write({"type": "end", "records": records, "digest": digest.hexdigest()})
             file.flush()
             os.fsync(file.fileno())
@@ -271,6 +277,20 @@ def _check_item(item: ItemRecord, documents: set[str]) -> None:
         raise InvalidInput("document", "must be there for a chunk and for nothing else")
     if item.document is not None and item.document not in documents:
         raise InvalidInput("document", "must be a document that comes before it in the file")
+
+
+def _count(connection: Connection) -> int:
+    """How many records there will be, for who waits for them."""
+    tables = (
+        "documents",
+        f"items WHERE {LIVE}",
+        f"evidence JOIN items ON items.id = evidence.card WHERE {LIVE}",
+        "profiles",
+        "origins",
+    )
+    return sum(
+        connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables
+    )
 
 
 def _records(connection: Connection) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,7 @@ from anyio.abc import TaskGroup
 
 from store.banks import OpenBank
 from store.catalogue import wall_clock
-from store.embedding import Embedder, choose_embedder, embedded
+from store.embedding import Embedder, HashedFeatures, choose_embedder, embedded
 from store.errors import EmbedderFailed, StorageError
 from store.fusion import MEANINGFUL, SPELLING_ONLY, Weights
 from store.indexing import BankIndex
@@ -71,7 +71,8 @@ class HybridRanking:
     def degraded(self) -> tuple[str, ...]:
         """By name, what works less well than it should."""
         reasons = {reason for tended in self._tended.values() for reason in tended.index.degraded}
-        if not self._embedder.is_semantic:
+        is_chosen = isinstance(self._embedder, HashedFeatures) and self._embedder.is_chosen
+        if not self._embedder.is_semantic and not is_chosen:
             reasons.add("embedder-without-meaning")
         if self._failed is not None:
             reasons.add(self._failed)

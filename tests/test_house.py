@@ -67,18 +67,27 @@ def test_every_tool_is_documented() -> None:
         assert f"`{spec.name}`" in README, spec.name
 
 
-def test_every_command_is_documented() -> None:
+def commands_of(*prefix: str) -> set[str]:
     shown = subprocess.run(
-        [sys.executable, "-P", "-m", "daemon", "--help"],
+        [sys.executable, "-P", "-m", "daemon", *prefix, "--help"],
         capture_output=True,
         text=True,
         timeout=30,
         check=True,
     ).stdout
-    commands = re.findall(r"^    (\w+)  ", shown, re.MULTILINE)
-    assert {"serve", "stdio", "health", "status", "stop"} <= set(commands)
+    return set(re.findall(r"^    (\w+)  ", shown, re.MULTILINE))
+
+
+def test_every_command_is_documented() -> None:
+    commands = commands_of()
+    assert {"serve", "stdio", "health", "status", "stop", "bank"} <= commands
     for command in commands:
         assert f"recalld {command}" in README
+    for command in ("bank", "token"):
+        verbs = commands_of(command)
+        assert "list" in verbs
+        for verb in verbs:
+            assert f"recalld {command} {verb}" in README
 
 
 def test_the_version_is_said_once() -> None:

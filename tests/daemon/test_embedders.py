@@ -8,7 +8,7 @@ import pytest
 from daemon.exits import CONFIG
 from tests.support.endpoint import endpoint
 from tests.support.processes import Child, child
-from tests.support.wire import call, initialize
+from tests.support.wire import call, initialize, request
 
 EMBEDDED = ("stdio", "--embedded")
 
@@ -91,3 +91,12 @@ def test_an_embedder_that_cannot_be_is_said_before_anything_starts(
     with child(tmp_path, *EMBEDDED, variables=variables) as started:
         assert started.wait() == CONFIG
         assert words in started.errors()
+
+
+def test_who_chose_hashed_features_is_not_told_that_something_is_wrong(tmp_path: Path) -> None:
+    variables = {"RECALLD_EMBEDDING_HASHED": "true"}
+    with child(tmp_path, *EMBEDDED, variables=variables) as started:
+        assert remembers(started)
+        started.send(request(9, "health/check"))
+        health = started.line()["result"]
+    assert (health["status"], health.get("degraded", [])) == ("healthy", [])

@@ -150,7 +150,7 @@ async def test_what_is_not_there_is_404_in_plain_words(
     [
         (b'{"query":"\\ud800"}', "a lone surrogate escape is not text"),
         (b'{"query":"\xff"}', "byte 10 is not valid UTF-8"),
-        (b'{"query":"a\\u0000b"}', "U+0000 is not accepted in text"),
+        (b'{"query":"a\\u0000b"}', "query: U+0000 is not accepted in text"),
         (b'{"a":' + b"[" * 99 + b"]" * 99 + b"}", "nesting is deeper than 64 levels"),
         (b'{"query":[' + b"1," * 100_001 + b"1]}", "the body holds at most 100000 values"),
         (b'{"query":', "the body is not JSON: Input data was truncated"),
