@@ -154,7 +154,7 @@ SETTINGS: Final = (
         ("RECALLD_START_SECONDS",),
         10.0,
         _number(0.1, 3600),
-        "how long `recalld stdio` waits for a daemon to come up, or `--embedded` for the directory",
+        "how long `recalld stdio` waits for a daemon, and `--embedded` or `recalld bank` for the directory",
     ),
     Setting(
         "sessions.idle_days",
