@@ -154,7 +154,7 @@ SETTINGS: Final = (
         ("RECALLD_START_SECONDS",),
         10.0,
         _number(0.1, 3600),
-        "how long `recalld stdio` waits for a daemon, and `--embedded` or `recalld bank` for the directory",
+        "how long `stdio` waits for a daemon, and `stdio --embedded` or `bank` for the directory",
     ),
     Setting(
         "sessions.idle_days",
