@@ -18,8 +18,9 @@ transaction may not discard what a newer one has read, so rows carry their chang
 What is gone, or has a newer vector in the tail, is taken out of the graph: what nobody may find
 must not stand in the way of what comes after it.
 
-While a bank is large and has no graph yet, `nearest` says so (None) and the caller scans the table
-(`scan`), exactly. Building, extending, loading and saving are the indexer's (`indexing.py`).
+While a bank is large and has no graph yet, or when everything is asked for, `nearest` says so
+(None) and the caller scans the table (`scan`), exactly. Building, extending, loading and saving
+are the indexer's (`indexing.py`).
 
 One lock guards all of it; it is held for about a millisecond at most.
 """
@@ -105,17 +106,18 @@ class VectorCache:
             self._seen = visible
 
     def nearest(self, query: "NDArray[np.float32]", count: int) -> dict[int, float] | None:
-        """About the `count` nearest items and their cosines; None when there is no graph yet.
+        """About the `count` nearest items and their cosines; None when only a scan can tell.
 
-        The cosines are approximate. Ids may be of items that are gone.
+        That is while there is no graph yet, and when all that a graph has is asked for: it finds
+        what is near, and has no way to everything from everywhere. The cosines are approximate.
+        Ids may be of items that are gone.
         """
         with self._lock:
-            if self._is_waiting:
+            if self._is_waiting or (self._graph is not None and count >= len(self._graph)):
                 return None
             found: dict[int, float] = {}
-            if self._graph is not None and len(self._graph):
-                wanted = min(count, len(self._graph))
-                matches = self._graph.search(quantise(query[None])[0][0], wanted, threads=1)
+            if self._graph is not None:
+                matches = self._graph.search(quantise(query[None])[0][0], count, threads=1)
                 pairs = zip(matches.keys.tolist(), matches.distances.tolist(), strict=True)
                 found = {key: 1.0 - distance for key, distance in pairs}
                 found |= self._strays.nearest(query, count)

@@ -146,12 +146,16 @@ class EngineAgreesWithDictionary(RuleBasedStateMachine):
     @rule()
     def crash(self) -> None:
         """What is on the disk now, without a goodbye: log, shared memory and all."""
+        self.hold_still()
         before = self.directory
         self.generation += 1
         shutil.copytree(before, self.directory)
         self.close()
         shutil.rmtree(before)
         self.open()
+
+    def hold_still(self) -> None:
+        """A copy takes a while, and what happens meanwhile must not be in one half of it only."""
 
     # --- what must hold -------------------------------------------------------------------
 
@@ -209,6 +213,9 @@ class RealRankingAgreesWithDictionary(EngineAgreesWithDictionary):
     def settle(self) -> None:
         self.call(self.engine.settle, "w")
 
+    def hold_still(self) -> None:
+        self.settle()
+
     @rule(text=texts)
     def search_by_meaning_finds_all_there_is_and_nothing_else(self, text: str) -> None:
         query = Query(bank="w", text=text, limit=1000, mode="semantic")
@@ -224,9 +231,10 @@ class RealRankingAgreesWithDictionary(EngineAgreesWithDictionary):
         self.small.__exit__(None, None, None)
 
 
+STATEFUL = settings(
+    max_examples=max(10, settings().max_examples // 4), stateful_step_count=25, deadline=None
+)
 TestEngineAgreesWithDictionary = EngineAgreesWithDictionary.TestCase
+TestEngineAgreesWithDictionary.settings = STATEFUL
 TestRealRankingAgreesWithDictionary = RealRankingAgreesWithDictionary.TestCase
-for each in (TestEngineAgreesWithDictionary, TestRealRankingAgreesWithDictionary):
-    each.settings = settings(
-        max_examples=max(10, settings().max_examples // 4), stateful_step_count=25, deadline=None
-    )
+TestRealRankingAgreesWithDictionary.settings = STATEFUL

@@ -100,6 +100,13 @@ def graphed(table: Table, *, limit: int = 100) -> VectorCache:
     return cache
 
 
+def held(cache: VectorCache) -> set[int]:
+    """Every item the cache could find."""
+    graphed = set() if cache._graph is None else {int(key) for key in cache._graph.keys}
+    assert not graphed & set(cache._matrix), "in one place only"
+    return graphed | set(cache._matrix)
+
+
 def test_few_vectors_are_all_compared_and_the_nearest_are_among_those_found(table: Table) -> None:
     table.put(random_vectors(300))
     cache = VectorCache(IDENTITY)
@@ -348,10 +355,12 @@ def test_after_any_history_the_cache_and_the_bank_name_the_same_items(
             cache.reset()
         cache.refresh(table.connection, MODEL)
         stored = {id for id, _, _ in table.rows()}
-        found = set(cache.nearest(vectors[0], 64) or ())
+        found = held(cache)
         cache.discard(found - stored, table.change)
         assert found >= stored, "nothing that is there may be missing"
-        assert set(cache.nearest(vectors[0], 64) or ()) == stored
+        assert held(cache) == stored
+        few = cache.nearest(vectors[0], 1)
+        assert few is None or (set(few) <= stored and bool(few) == bool(stored))
     table.connection.close()
 
 
@@ -416,8 +425,9 @@ def test_a_new_vector_takes_the_place_of_a_stray(table: Table) -> None:
     table.put(elsewhere, first=7)
     for _ in range(2):
         cache.refresh(table.connection, MODEL)
-        found = cache.nearest(vectors[6], 300)
+        found = cache.nearest(vectors[6], 200)
         assert found is not None and found.get(7, -1.0) < 0.0
+        assert cache.nearest(vectors[6], 300) is None, "who wants everything has to scan"
         assert best(cache.nearest(elsewhere[0], 20), 1) == [7]
         cache._graph.hidden.clear()
         cache.extend(at_least=1)
