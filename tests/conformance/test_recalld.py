@@ -1,4 +1,4 @@
-"""Our own server under our own suite; `scripts/conform` runs all transports, this the quick two."""
+"""Our own server under our own suite; `scripts/conform` also runs it with --embedded."""
 
 import subprocess
 import sys
@@ -41,6 +41,11 @@ def test_the_socket_breaks_no_rule(tmp_path: Path) -> None:
 def test_the_bridge_breaks_no_rule(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path):
         conform(tmp_path, "--stdio", "--", *RECALLD, "stdio", "--fixtures")
+
+
+def test_http_breaks_no_rule(tmp_path: Path) -> None:
+    with fresh_home() as home:
+        conform(tmp_path, "--http", f"{home.serve(bind='127.0.0.1:0')['http']}/mcp")
 
 
 def test_an_idle_http_session_ends_when_the_setting_says(tmp_path: Path) -> None:

@@ -203,10 +203,20 @@ class HttpSession(Visitor):
     # --- the end -----------------------------------------------------------------------------
 
     def cancel(self, call: Call) -> None:
-        """The client no longer wants an answer: the open response ends with an error (D16)."""
+        """The client no longer wants an answer: the open response ends with an error (D16).
+
+        In a batch it has no entry, unless the batch would then have none at all.
+        """
         running = self.running.get(id(call))
-        if running is not None:
+        if running is None:
+            return
+        if call.batch is None or (call.batch.pending == 1 and not call.batch.answers):
             self._refuse(running, error_object(Fault.CANCELLED, "by the client", call.revision))
+            return
+        running.scope.cancel()
+        frame = self.connection.drop(call)
+        if frame:
+            running.stream.finish(frame)
 
     def close(self, end: End) -> None:
         """Nothing runs on, and nothing more is said on any stream but that."""
