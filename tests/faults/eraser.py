@@ -8,15 +8,15 @@ import anyio
 
 from store.embedded import open_engine
 from store.model import Filters
-from tests.support.real_ranking import make_graphs_small, real_ranking
+from tests.support.real_ranking import real_ranking, small_graphs
 
 
 async def main(directory: Path) -> None:
-    make_graphs_small()
-    async with open_engine(directory, ranking=real_ranking) as engine:
-        page = await engine.recent("w", filters=Filters(contains="marker"), limit=1000)
-        await engine.erase("w", [item.id for item in page.items])
-        os.write(1, b"erased\n")
+    with small_graphs():
+        async with open_engine(directory, ranking=real_ranking) as engine:
+            page = await engine.recent("w", filters=Filters(contains="marker"), limit=1000)
+            await engine.erase("w", [item.id for item in page.items])
+            os.write(1, b"erased\n")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import orjson
 from store.embedded import EmbeddedEngine, open_engine
 from store.errors import StoreError
 from store.model import NewDocument, NewMemory, Query
-from tests.support.real_ranking import make_graphs_small, real_ranking
+from tests.support.real_ranking import real_ranking, small_graphs
 
 CALLERS = 4
 
@@ -71,12 +71,12 @@ async def work(engine: EmbeddedEngine, seed: int, operations: int) -> None:
 
 
 async def main(directory: Path, seed: int, operations: int) -> None:
-    make_graphs_small()
-    async with open_engine(directory, ranking=real_ranking) as engine:
-        say(ready=True)
-        async with anyio.create_task_group() as callers:
-            for caller in range(CALLERS):
-                callers.start_soon(work, engine, seed * CALLERS + caller, operations)
+    with small_graphs():
+        async with open_engine(directory, ranking=real_ranking) as engine:
+            say(ready=True)
+            async with anyio.create_task_group() as callers:
+                for caller in range(CALLERS):
+                    callers.start_soon(work, engine, seed * CALLERS + caller, operations)
     say(done=True)
 
 

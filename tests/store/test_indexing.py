@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from store.matrix import pack
 from store.model import NewMemory, Query, Stage
 from store.ranking import HybridRanking
 from tests.support.embedder import FakeEmbedder
+from tests.support.real_ranking import small_graphs
 
 BANK = "b"
 
@@ -48,14 +49,10 @@ def snapshots(directory: Path) -> list[Path]:
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
+def few() -> Iterator[None]:
     """A graph is for more than fifty here, and its tail moves at ten."""
-    monkeypatch.setattr(vectors.VectorCache.__init__, "__kwdefaults__", {"exact_limit": 50})
-    monkeypatch.setattr(vectors, "EXTEND_AT", 10)
-    monkeypatch.setattr(indexing, "EXTEND_AT", 10)
-    monkeypatch.setattr(vectors.VectorCache.extend, "__kwdefaults__", {"at_least": 10})
-    monkeypatch.setattr(indexing, "BATCH", 16)
-    monkeypatch.setattr(indexing, "PAGE", 32)
+    with small_graphs(graph_from=50, extend_at=10, batch=16, page=32):
+        yield
 
 
 async def test_settling_makes_every_missing_vector(tmp_path: Path) -> None:
