@@ -190,7 +190,7 @@ class Import(Verb, frozen=True, kw_only=True):
 
     async def run(self, engine: Engine, progress: Progress) -> Done:
         path = _absolute(self.path)
-        # The engine's word for a file that cannot be read is about its own files.
+        # Tried here first: the caller is told of its file in the words of the file system.
         await anyio.to_thread.run_sync(lambda: path.open("rb").close())
         taken = await engine.import_file(self.bank, path, progress=progress)
         return {
