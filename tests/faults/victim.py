@@ -57,6 +57,7 @@ async def work(engine: EmbeddedEngine, seed: int, operations: int) -> None:
                 await engine.forget("w", [id])
                 say(ack="forget", id=id)
             elif chance < 0.95:
+                await engine.settle("w")  # a graph, and a snapshot of it, to be killed with
                 await engine.search(Query(bank="w", text=mark, mode="semantic"))
             elif chance < 0.97:
                 session = await engine.sessions.mint(transport="test")
