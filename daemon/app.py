@@ -22,31 +22,32 @@ import msgspec
 import structlog
 from anyio.abc import TaskGroup
 
-from daemon import directories, logs
-from daemon.bank_verbs import AnyVerb, Caretaker, Done, refused
-from daemon.completions import MemoryCompletions
 from daemon.config import Embedding, Settings
-from daemon.descriptors import Descriptors
-from daemon.dialects import build, chosen
-from daemon.exits import CANNOT_CREATE, CONFIG, OK, Exit
-from daemon.house import House
-from daemon.hub import Hub
-from daemon.locks import owned
-from daemon.peer import DEFAULT_BANK
-from daemon.prompts import MemoryPrompts
-from daemon.resources import MemoryResources
-from daemon.sessions import SessionKeeper
-from daemon.surface import Surface
-from daemon.tools import Registry
-from daemon.tracing import find_tracer
+from daemon.dialect_names import chosen
+from daemon.dialects.registry import build
+from daemon.exit_codes import CANNOT_CREATE, CONFIG, OK, Exit
+from daemon.memory.bank_administration import AnyVerb, Caretaker, Done, refused
+from daemon.memory.completion import MemoryCompletions
+from daemon.memory.prompts import MemoryPrompts
+from daemon.memory.resources import MemoryResources
+from daemon.operations import directories, logs
+from daemon.operations.descriptors import Descriptors
+from daemon.operations.locks import owned
+from daemon.operations.tracing import find_tracer
+from daemon.rpc.hub import Hub
+from daemon.rpc.peer import DEFAULT_BANK
+from daemon.rpc.sessions import SessionKeeper
+from daemon.tools.specification import Registry
+from daemon.tools.surface import Surface
+from daemon.tools.toolkit import House
 from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
-from store.catalogue import wall_clock
-from store.embedded import open_engine
-from store.embedding import Embedder, EmbeddingSettings, EndpointSettings, choose_embedder
+from store.embedding.embedder import Embedder, EmbeddingSettings, EndpointSettings, choose_embedder
 from store.engine import Engine, Progress
 from store.errors import EmbedderFailed, InvalidInput, StoreError
-from store.ranking import HybridRanking
+from store.sqlite.catalogue import wall_clock
+from store.sqlite.engine import open_engine
+from store.sqlite.search.hybrid import HybridRanking
 from store.validate import bank_name
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from daemon.config import Settings, load, unknown_variables
-from daemon.exits import INTERNAL, UNAVAILABLE, USAGE, Exit, leaves
+from daemon.exit_codes import INTERNAL, UNAVAILABLE, USAGE, Exit, leaves
 
 if TYPE_CHECKING:
     import argparse
@@ -60,9 +60,9 @@ def _parse(given: list[str]) -> SimpleNamespace:
     _token_commands(commands.add_parser("token", help="make, list and revoke tokens for HTTP"))
     bank = commands.add_parser("bank", help="list, back up, export, import, erase, check banks …")
     if given[:1] == ["bank"]:  # its many verbs cost milliseconds that others need not pay
-        from daemon import bank_command
+        from daemon.commands.bank import add_arguments
 
-        bank_command.add_arguments(bank)
+        add_arguments(bank)
     stop = commands.add_parser("stop", help="ask the daemon to leave, and wait until it has")
     stop.add_argument("--socket", metavar="PATH", help="the daemon's socket")
     return parser.parse_args(given, SimpleNamespace())
@@ -107,10 +107,10 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as failure:
         exit = next((leaf for leaf in leaves(failure) if isinstance(leaf, Exit)), None)
         if exit is None:
-            from daemon import crash
+            from daemon.operations import crash_report
 
             command = given[0] if given and given[0].isalpha() else ""
-            exit = Exit(INTERNAL, crash.keep(failure, command, os.environ))
+            exit = Exit(INTERNAL, crash_report.keep(failure, command, os.environ))
         sys.stderr.write(f"recalld: {exit.message}\n")
         return exit.code
 
@@ -133,38 +133,38 @@ def _run(chosen: SimpleNamespace) -> int:
     if settings.bank == "auto":
         from pathlib import Path
 
-        from daemon.projects import bank_of
+        from daemon.bridge.project_bank import bank_of
 
         # A daemon that a bridge started belongs to no project; each bridge names its own.
         settings.bank = "" if given.get("spawned") else bank_of(Path.cwd())
     if command == "stdio" and not chosen.embedded:
-        from daemon.bridge import Bridge
+        from daemon.bridge.process import Bridge
 
         return Bridge(settings, 0, 1).run()
     if command in ("health", "status", "stop"):
-        from daemon import probe
+        from daemon.commands import probe
 
         if command == "stop":
             return probe.stop(settings)
         ask = probe.health if command == "health" else probe.status
         return ask(settings, as_json=chosen.json)
     if command == "bank":
-        from daemon import bank_command
+        from daemon.commands import bank
 
-        return bank_command.run(chosen, settings, _tend_bank)
+        return bank.run(chosen, settings, _tend_bank)
     if command == "token":
         return _token(chosen, settings)
     return _serve(command, chosen, settings)
 
 
 def _token(chosen: SimpleNamespace, settings: Settings) -> int:
-    from daemon import token_command
+    from daemon.commands import token
 
     if chosen.verb == "add":
-        return token_command.add(settings, chosen.name, chosen.banks, read_only=chosen.read_only)
+        return token.add(settings, chosen.name, chosen.banks, read_only=chosen.read_only)
     if chosen.verb == "list":
-        return token_command.show(settings)
-    return token_command.revoke(settings, chosen.name)
+        return token.show(settings)
+    return token.revoke(settings, chosen.name)
 
 
 def _tend_bank(
@@ -190,7 +190,7 @@ def _need_descriptors() -> None:
 
 def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
     """The two commands that run the engine, with everything it imports."""
-    from daemon.descriptors import take_descriptors
+    from daemon.operations.descriptors import take_descriptors
 
     # Before the imports below: nothing of theirs may print to what a client reads.
     descriptors = take_descriptors() if command == "stdio" else None

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-from daemon.choice import chosen
-from daemon.exits import CONFIG, Exit
+from daemon.dialect_names import chosen
+from daemon.exit_codes import CONFIG, Exit
 
 
 class Setting(NamedTuple):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Write a small bank of the present schema to tests/store/fixtures, once for each release.
+"""Write a small bank of the present schema to tests/store/sqlite/fixtures, once for each release.
 
     scripts/fixture_schema.py
 
-Later versions must open it: `tests/store/test_fixtures.py` migrates every fixture there is and
+Later versions must open it: `tests/store/sqlite/test_fixtures.py` migrates every fixture and
 holds it against what `furnish` put in. A fixture is never written again after its release.
 """
 
@@ -18,9 +18,9 @@ import anyio
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from store.embedded import open_engine  # noqa: E402  (the path comes first)
-from store.migrate import migrations  # noqa: E402  (after the path above)
-from tests.store.test_fixtures import FIXTURES, furnish  # noqa: E402  (as above)
+from store.sqlite.engine import open_engine  # noqa: E402  (the path comes first)
+from store.sqlite.migrate import migrations  # noqa: E402  (after the path above)
+from tests.store.sqlite.test_fixtures import FIXTURES, furnish  # noqa: E402  (as above)
 from tests.support.plain_ranking import PlainRanking  # noqa: E402  (as above)
 
 

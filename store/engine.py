@@ -49,7 +49,7 @@ from store.model import (
     Task,
     Upserted,
 )
-from store.sessions import Sessions
+from store.sqlite.sessions import Sessions
 
 #: How many are done, of how many. May be called on a thread of the engine's, and before the commit;
 #: should the work be done again, it counts from the beginning.

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from daemon.house import House, iso, words_of
-from daemon.tools import ArgumentsRefused, Context, NoArguments, ToolSpec
+from daemon.tools.specification import ArgumentsRefused, Context, NoArguments, ToolSpec
+from daemon.tools.toolkit import House, iso, words_of
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound, NotFound
 from store.model import Document, Filters, Found, Hit, Item, Query

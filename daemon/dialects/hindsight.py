@@ -14,9 +14,9 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from daemon.house import House, iso, provenance, words_of
-from daemon.tokens import estimate
-from daemon.tools import ArgumentsRefused, Context, ToolSpec
+from daemon.tools.specification import ArgumentsRefused, Context, ToolSpec
+from daemon.tools.token_estimate import estimate
+from daemon.tools.toolkit import House, iso, provenance, words_of
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound
 from store.model import Hit, Item, NewMemory, Query
@@ -26,7 +26,7 @@ STORED: Final = "Fact stored successfully"
 #: A short fact as it is sent is about this many tokens: more than fit need not be looked for.
 SHORT_FACT_TOKENS: Final = 80
 MOST_HITS: Final = 100
-#: No text says more than this many characters in one token (see `daemon.tokens`).
+#: No text says more than this many characters in one token (see `daemon.tools.token_estimate`).
 CHARACTERS_A_TOKEN: Final = 16
 
 _encoder: Final = msgspec.json.Encoder()

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from daemon.house import House, iso, provenance, words_of
-from daemon.tools import ArgumentsRefused, Context, NoArguments, ToolSpec
+from daemon.tools.specification import ArgumentsRefused, Context, NoArguments, ToolSpec
+from daemon.tools.toolkit import House, iso, provenance, words_of
 from protocol.errors import Fault, error_object
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound, NotFound

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.to_thread
 
-from daemon.descriptors import Descriptors
-from daemon.peer import Peer
+from daemon.operations.descriptors import Descriptors
+from daemon.rpc.peer import Peer
 
 if TYPE_CHECKING:
-    from daemon.hub import Hub
+    from daemon.rpc.hub import Hub
 
 #: After end of input: time for answers under way, well inside the 2 s clients wait.
 GRACE_SECONDS: Final = 1.2

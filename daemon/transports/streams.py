@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 import anyio
 
-from daemon.peer import Peer
+from daemon.rpc.peer import Peer
 
 if TYPE_CHECKING:
-    from daemon.hub import Hub
+    from daemon.rpc.hub import Hub
 
 #: How long a half-closed connection may wait for its last answers.
 LINGER_SECONDS: Final = 10.0

@@ -1,9 +1,9 @@
 """The unix socket: stdio framing, one legacy state a connection, the owner's processes only.
 
 The socket is 0600, in a directory that is ours and 0700 or that somebody chose and nobody else can
-write to (`daemon.directories`), and the kernel tells us who connects. A file left behind by a
-daemon that died is replaced, but only under the data directory's lock and only when nobody answers
-on it.
+write to (`daemon.operations.directories`), and the kernel tells us who connects. A file left behind
+by a daemon that died is replaced, but only under the data directory's lock and only when nobody
+answers on it.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import structlog
 
-from daemon import directories
-from daemon.exits import CANNOT_CREATE, LOCKED, Exit
-from daemon.failures import Overloaded, error_for
-from daemon.methods import PRIVATE
+from daemon.exit_codes import CANNOT_CREATE, LOCKED, Exit
+from daemon.operations import directories
+from daemon.rpc.failures import Overloaded, error_for
+from daemon.rpc.methods import PRIVATE
 from daemon.transports.streams import StreamWire
 from protocol import jsonrpc
 
 if TYPE_CHECKING:
-    from daemon.hub import Hub
+    from daemon.rpc.hub import Hub
 
 BACKLOG: Final = 512
 LONGEST_PATH: Final = 107

@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from daemon.dialects.awareness.recall import FLOOR
-from store.catalogue import wall_clock
+from daemon.dialects.awareness.tools.recall import FLOOR
 from store.engine import Engine
 from store.errors import NotFound
 from store.model import (
@@ -19,6 +18,7 @@ from store.model import (
     NewTask,
     Query,
 )
+from store.sqlite.catalogue import wall_clock
 
 Text = Callable[[int], str]
 #: name, tool, arguments of call n, the engine's part of it, whether the structured bars hold

@@ -32,17 +32,17 @@ import anyio.abc
 
 from daemon.app import Surfaces
 from daemon.config import Settings, load
-from daemon.house import House
-from daemon.hub import Hub
-from daemon.sessions import SessionKeeper
+from daemon.rpc.hub import Hub
+from daemon.rpc.sessions import SessionKeeper
+from daemon.tools.toolkit import House
 from daemon.transports import unix
 from scripts.benches import awareness
-from store.catalogue import wall_clock
-from store.embedded import open_engine
 from store.engine import Engine
 from store.errors import NotFound
 from store.model import Filters, NewDocument, NewMemory, Query
-from store.ranking import HybridRanking
+from store.sqlite.catalogue import wall_clock
+from store.sqlite.engine import open_engine
+from store.sqlite.search.hybrid import HybridRanking
 
 BANK: Final = "bench"
 SESSION: Final = "session_bench"

@@ -31,15 +31,15 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-import store.native  # noqa: F401  (before NumPy)
+import store.embedding.native_libraries  # noqa: F401  (before NumPy)
 from scripts.benches.corpus import texts
-from store import database
-from store.embedded import EmbeddedEngine, open_engine
-from store.embedding import Embedder, Identity, choose_embedder
-from store.matrix import unpack
+from store.embedding.embedder import Embedder, Identity, choose_embedder
 from store.model import MODES, NewMemory, Query, Stage
-from store.ranking import HybridRanking
-from store.vectors import stored_cosines
+from store.sqlite import database
+from store.sqlite.engine import EmbeddedEngine, open_engine
+from store.sqlite.search.hybrid import HybridRanking
+from store.sqlite.vectors.cache import stored_cosines
+from store.sqlite.vectors.matrix import unpack
 
 if TYPE_CHECKING:
     import numpy as np

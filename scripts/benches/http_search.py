@@ -15,18 +15,18 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
-from daemon import logs
 from daemon.app import Surfaces
 from daemon.config import load
-from daemon.house import House
-from daemon.hub import Hub
-from daemon.sessions import SessionKeeper
+from daemon.operations import logs
+from daemon.rpc.hub import Hub
+from daemon.rpc.sessions import SessionKeeper
+from daemon.tools.toolkit import House
 from daemon.transports.http.server import Bound, HttpServer
 from scripts.benches.http import connected, exchange
-from store.catalogue import wall_clock
-from store.embedded import open_engine
 from store.model import NewMemory, Query
-from store.ranking import HybridRanking
+from store.sqlite.catalogue import wall_clock
+from store.sqlite.engine import open_engine
+from store.sqlite.search.hybrid import HybridRanking
 
 MEMORIES: Final = 10_000
 QUERIES: Final = 200

@@ -28,9 +28,9 @@ from typing import Any
 import anyio
 
 from scripts.benches.documentation import Page, pages
-from store.embedded import EmbeddedEngine, open_engine
 from store.model import Mode, NewDocument, NewMemory, Query
-from store.ranking import HybridRanking
+from store.sqlite.engine import EmbeddedEngine, open_engine
+from store.sqlite.search.hybrid import HybridRanking
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 DEPTH = 50

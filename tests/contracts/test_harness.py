@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from store.embedded import open_engine
 from store.model import NewDocument
-from store.ranking import HybridRanking
+from store.sqlite.engine import open_engine
+from store.sqlite.search.hybrid import HybridRanking
 from tests.contracts.conftest import Join
 from tests.contracts.wire import Client, Home
 

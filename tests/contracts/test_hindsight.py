@@ -141,7 +141,7 @@ def test_a_long_best_hit_is_cut_rather_than_left_out(one: Client) -> None:
 
 @pytest.mark.parametrize("budget", [200, 500, 1000, 4096])
 def test_answers_stay_within_the_budget(one: Client, budget: int) -> None:
-    from daemon.tokens import estimate
+    from daemon.tools.token_estimate import estimate
 
     bank = fresh()
     for number in range(60):

@@ -93,6 +93,6 @@ def tokens(listing: Any) -> int:
 
 
 def test_the_tables_name_every_dialect() -> None:
-    from daemon.dialects import DIALECTS as SERVED
+    from daemon.dialect_names import DIALECTS as SERVED
 
     assert [dialect.name for dialect in DIALECTS] == list(SERVED)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from daemon.config import LONGEST_SOCKET_PATH, SETTINGS, load, unknown_variables
-from daemon.exits import CONFIG, Exit
+from daemon.exit_codes import CONFIG, Exit
 
 
 def test_flags_win_over_environment_over_file(tmp_path: Path) -> None:

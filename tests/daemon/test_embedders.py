@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from daemon.exits import CONFIG
+from daemon.exit_codes import CONFIG
 from tests.support.endpoint import endpoint
 from tests.support.processes import Child, child
 from tests.support.wire import call, initialize, request

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import anyio
 
-from store.embedded import open_engine
 from store.model import NewMemory
+from store.sqlite.engine import open_engine
 from tests.support.processes import child
 from tests.support.wire import initialize, request
 

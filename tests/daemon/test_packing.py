@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.dialects.hindsight import Fact, pack
-from daemon.tokens import estimate
+from daemon.tools.token_estimate import estimate
 from store.model import Hit, Item
 
 

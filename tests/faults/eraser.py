@@ -6,8 +6,8 @@ from pathlib import Path
 
 import anyio
 
-from store.embedded import open_engine
 from store.model import Filters
+from store.sqlite.engine import open_engine
 from tests.support.real_ranking import real_ranking, small_graphs
 
 

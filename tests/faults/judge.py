@@ -16,9 +16,9 @@ from typing import Any
 
 import orjson
 
-from store.embedded import open_engine
 from store.errors import NotFound
 from store.model import Query
+from store.sqlite.engine import open_engine
 from tests.support.real_ranking import real_ranking, small_graphs
 
 ROOT = Path(__file__).parents[2]

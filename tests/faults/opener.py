@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 
-from store.embedded import open_engine
+from store.sqlite.engine import open_engine
 from tests.support.plain_ranking import PlainRanking
 
 

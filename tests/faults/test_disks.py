@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from msgspec import UNSET
 
-from daemon.hub import Hub
-from store.embedded import EmbeddedEngine, open_engine
+from daemon.rpc.hub import Hub
 from store.errors import NotFound, StorageError, StorageFull, StorageReadOnly
 from store.model import NewMemory, Query
+from store.sqlite.engine import EmbeddedEngine, open_engine
 from tests.support.plain_ranking import PlainRanking
 from tests.support.wire import running_hub
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from store.embedded import open_engine
 from store.model import NewMemory
+from store.sqlite.engine import open_engine
 from tests.faults.judge import ROOT, all_bytes
 from tests.faults.test_kills import CALLS, needs_strace, strace
 from tests.support.real_ranking import real_ranking, small_graphs

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from store.embedded import open_engine
-from store.migrate import migrations
+from store.sqlite.engine import open_engine
+from store.sqlite.migrate import migrations
 from tests.faults.judge import ROOT
 from tests.faults.test_kills import CALLS, needs_strace, strace
-from tests.store.test_fixtures import unpack
+from tests.store.sqlite.test_fixtures import unpack
 from tests.support.plain_ranking import PlainRanking
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults, needs_strace]

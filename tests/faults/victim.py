@@ -13,9 +13,9 @@ from typing import Any
 import anyio
 import orjson
 
-from store.embedded import EmbeddedEngine, open_engine
 from store.errors import StoreError
 from store.model import NewDocument, NewMemory, Query
+from store.sqlite.engine import EmbeddedEngine, open_engine
 from tests.support.real_ranking import real_ranking, small_graphs
 
 CALLERS = 4

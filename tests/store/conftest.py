@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from store.embedded import EmbeddedEngine, open_engine
+from store.sqlite.engine import EmbeddedEngine, open_engine
 from tests.support.clock import Clock
 from tests.support.plain_ranking import PlainRanking
 

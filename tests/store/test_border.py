@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from store.embedded import EmbeddedEngine
 from store.errors import InvalidInput, NumberNotFinite
 from store.model import NewCard, NewMemory
+from store.sqlite.engine import EmbeddedEngine
 
 pytestmark = pytest.mark.anyio
 

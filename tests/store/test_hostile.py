@@ -13,12 +13,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from store.database import Connection
-from store.embedded import EmbeddedEngine, open_engine
-from store.embedding import HashedFeatures
+from store.embedding.embedder import HashedFeatures
 from store.engine import Engine
 from store.errors import InvalidInput, NumberNotFinite, StoreError
-from store.items import RowDamaged
 from store.model import (
     AgentProfile,
     Evidence,
@@ -34,7 +31,10 @@ from store.model import (
     Provenance,
     Query,
 )
-from store.ranking import HybridRanking
+from store.sqlite.database import Connection
+from store.sqlite.engine import EmbeddedEngine, open_engine
+from store.sqlite.rows.items import RowDamaged
+from store.sqlite.search.hybrid import HybridRanking
 
 HALF: Final = "\ud800"  # half a surrogate pair
 

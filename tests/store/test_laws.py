@@ -10,7 +10,6 @@ import anyio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store.embedded import EmbeddedEngine, open_engine
 from store.errors import StoreError
 from store.model import (
     CARD_STATUSES,
@@ -29,6 +28,7 @@ from store.model import (
     NewTask,
     Provenance,
 )
+from store.sqlite.engine import EmbeddedEngine, open_engine
 from tests.support.plain_ranking import PlainRanking
 
 # Words that meet again, so that duplicates, renewals and replaced keys happen too.

@@ -21,11 +21,11 @@ from hypothesis.stateful import (
     rule,
 )
 
-from store.access import Ranking
-from store.embedded import EmbeddedEngine, open_engine
 from store.errors import NotFound
-from store.lexical import index_text
 from store.model import NewMemory, Query
+from store.ranking.tokenizer import index_text
+from store.sqlite.bank_access import Ranking
+from store.sqlite.engine import EmbeddedEngine, open_engine
 from tests.support.clock import Clock
 from tests.support.plain_ranking import PlainRanking
 from tests.support.real_ranking import real_ranking, small_graphs

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from store.embedded import EmbeddedEngine, open_engine
 from store.model import MODES, Mode, NewMemory, Query
-from store.ranking import HybridRanking
+from store.sqlite.engine import EmbeddedEngine, open_engine
+from store.sqlite.search.hybrid import HybridRanking
 
 BANK = "work"
 MEMORIES = (

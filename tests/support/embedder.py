@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from store.embedding import Identity
+from store.embedding.embedder import Identity
 from store.errors import EmbedderFailed
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
-from store.embedding import EndpointSettings
+from store.embedding.embedder import EndpointSettings
 
 
 class _Endpoint(BaseHTTPRequestHandler):

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from daemon.house import House
+from daemon.tools.toolkit import House
 
 
 def any_house() -> House:

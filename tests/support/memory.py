@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from daemon.app import Surfaces
-from daemon.house import House
-from store.catalogue import wall_clock
-from store.embedded import open_engine
+from daemon.tools.toolkit import House
+from store.sqlite.catalogue import wall_clock
+from store.sqlite.engine import open_engine
 from tests.support.plain_ranking import PlainRanking
 from tests.support.web import Web, running_web
 from tests.support.wire import settings_for

@@ -9,12 +9,12 @@ from itertools import cycle, islice
 
 from anyio.abc import TaskGroup
 
-from store.banks import OpenBank
-from store.database import Connection
-from store.items import SELECT, item_of, where
-from store.lexical import match_expression
-from store.memories import changing
 from store.model import Found, Hit, Query
+from store.ranking.tokenizer import match_expression
+from store.sqlite.banks import OpenBank
+from store.sqlite.database import Connection
+from store.sqlite.rows.items import SELECT, item_of, where
+from store.sqlite.rows.memories import changing
 
 DIMS = 8
 

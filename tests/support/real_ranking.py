@@ -11,9 +11,9 @@ from unittest.mock import patch
 import numpy  # noqa: F401  (hypothesis looks into it, also while the engine's thread is importing it)
 from anyio.abc import TaskGroup
 
-from store import indexing, vectors
-from store.embedding import HashedFeatures
-from store.ranking import HybridRanking
+from store.embedding.embedder import HashedFeatures
+from store.sqlite.search.hybrid import HybridRanking
+from store.sqlite.vectors import cache, indexing
 
 
 def real_ranking(background: TaskGroup) -> HybridRanking:
@@ -26,11 +26,11 @@ def small_graphs(
     *, graph_from: int = 20, extend_at: int = 5, batch: int = 8, page: int = 16
 ) -> Generator[None]:
     """Graphs for a few dozen items, for as long as the block lasts."""
-    made, extended = vectors.VectorCache.__init__, vectors.VectorCache.extend
+    made, extended = cache.VectorCache.__init__, cache.VectorCache.extend
     with (
         patch.object(made, "__kwdefaults__", {"exact_limit": graph_from}),
         patch.object(extended, "__kwdefaults__", {"at_least": extend_at}),
-        patch.object(vectors, "EXTEND_AT", extend_at),
+        patch.object(cache, "EXTEND_AT", extend_at),
         patch.object(indexing, "EXTEND_AT", extend_at),
         patch.object(indexing, "BATCH", batch),
         patch.object(indexing, "PAGE", page),

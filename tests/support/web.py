@@ -13,9 +13,9 @@ from typing import Any
 import anyio
 import httpx
 
-from daemon.hub import Hub
-from daemon.surface import Surface
-from daemon.transports.http.messages import Pace
+from daemon.rpc.hub import Hub
+from daemon.tools.surface import Surface
+from daemon.transports.http.edge.messages import Pace
 from daemon.transports.http.server import Bound, HttpServer
 from protocol.revisions import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from tests.support.wire import running_hub

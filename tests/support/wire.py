@@ -10,14 +10,14 @@ import msgspec
 
 from daemon.config import Settings, load
 from daemon.fixtures import surface as fixture_surface
-from daemon.hub import Hub
-from daemon.methods import PRIVATE
-from daemon.peer import Peer
-from daemon.sessions import SessionKeeper
-from daemon.surface import Surface
-from daemon.tracing import Tracer
-from store.catalogue import Catalogue
+from daemon.operations.tracing import Tracer
+from daemon.rpc.hub import Hub
+from daemon.rpc.methods import PRIVATE
+from daemon.rpc.peer import Peer
+from daemon.rpc.sessions import SessionKeeper
+from daemon.tools.surface import Surface
 from store.model import Health as EngineHealth
+from store.sqlite.catalogue import Catalogue
 
 
 class MemoryWire:

@@ -3,15 +3,15 @@
 from msgspec import Struct
 
 from daemon.dialects.awareness import arguments as args
-from daemon.dialects.awareness import workflow
-from daemon.dialects.awareness.init import Init
-from daemon.dialects.awareness.lookup import Lookup
-from daemon.dialects.awareness.prompts import GetAgentPrompt
-from daemon.dialects.awareness.recall import Recall
-from daemon.dialects.awareness.record import Record
 from daemon.dialects.awareness.refusal import FIELDS, failed, refusal
-from daemon.house import House
-from daemon.tools import ToolSpec
+from daemon.dialects.awareness.tools import workflow
+from daemon.dialects.awareness.tools.agent_prompt import GetAgentPrompt
+from daemon.dialects.awareness.tools.init import Init
+from daemon.dialects.awareness.tools.lookup import Lookup
+from daemon.dialects.awareness.tools.recall import Recall
+from daemon.dialects.awareness.tools.record import Record
+from daemon.tools.specification import ToolSpec
+from daemon.tools.toolkit import House
 
 
 class Answered(Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from daemon.house import iso
+from daemon.tools.toolkit import iso
 from store.model import AgentProfile, Card, Item, Risk, Skill, Task
 
 Text = str | UnsetType

@@ -4,8 +4,8 @@ The default memory always exists. Another one that nothing was written to is an 
 empty answer would hide a misspelt id.
 """
 
-from daemon.house import House, provenance
-from daemon.tools import Context, Missing
+from daemon.tools.specification import Context, Missing
+from daemon.tools.toolkit import House, provenance
 from store.errors import BankExists, BankNotFound
 from store.model import Filters, Provenance
 

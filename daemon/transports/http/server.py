@@ -10,20 +10,20 @@ import structlog
 from uvicorn.config import Config
 
 from daemon.config import Settings
-from daemon.dialects import chosen
-from daemon.exits import CANNOT_CREATE, CONFIG, Exit
-from daemon.transports.http.door import Door, Doorway
-from daemon.transports.http.front import Front, Route
-from daemon.transports.http.guard import Guard
-from daemon.transports.http.messages import Pace
-from daemon.transports.http.operate import Operate
-from daemon.transports.http.rest import Rest
-from daemon.transports.http.sessions import HttpSessions
-from daemon.transports.http.streamable import Streamable
-from daemon.transports.http.tokens import Tokens
+from daemon.dialect_names import chosen
+from daemon.exit_codes import CANNOT_CREATE, CONFIG, Exit
+from daemon.transports.http.edge.bearer_tokens import Tokens
+from daemon.transports.http.edge.connection import Door, Doorway
+from daemon.transports.http.edge.guard import Guard
+from daemon.transports.http.edge.messages import Pace
+from daemon.transports.http.mcp.endpoint import Streamable
+from daemon.transports.http.mcp.sessions import HttpSessions
+from daemon.transports.http.rest.operations import Operate
+from daemon.transports.http.rest.routes import Rest
+from daemon.transports.http.router import Front, Route
 
 if TYPE_CHECKING:
-    from daemon.hub import Hub
+    from daemon.rpc.hub import Hub
 
 BACKLOG: Final = 512
 #: How long responses under way may take when the daemon leaves.

@@ -1,0 +1,56 @@
+"""`awareness_get_agent_prompt`: what a sub-agent of a role is started with."""
+
+from hmac import compare_digest
+
+from msgspec import Struct
+
+from daemon.dialects.awareness import roles
+from daemon.dialects.awareness.arguments import PromptArguments
+from daemon.tools.specification import Context, Denied, Missing
+from daemon.tools.toolkit import House
+from store.errors import BankNotFound, NotFound
+from store.model import AgentProfile
+
+
+class AgentPrompt(Struct, frozen=True, kw_only=True):
+    agent_role: str
+    title: str
+    activation_prompt: str
+    system_prompt: str
+
+
+class GetAgentPrompt:
+    def __init__(self, house: House) -> None:
+        self._house = house
+
+    async def __call__(self, arguments: PromptArguments, context: Context) -> AgentPrompt:
+        self._authenticate(arguments.api_key)
+        role = arguments.agent_role.strip()
+        if not role:
+            raise Denied("agent_role is required.")
+        memory_id = arguments.memory_id or context.bank
+        profile = await self._profile(memory_id, role, is_default=memory_id == context.bank)
+        if profile is None:
+            raise Missing(f"Agent role '{role}' not found in memory {memory_id}.")
+        return AgentPrompt(
+            agent_role=profile.agent_role,
+            title=roles.title_of(profile),
+            activation_prompt=roles.activation_prompt(profile, memory_id),
+            system_prompt=roles.system_prompt(profile),
+        )
+
+    def _authenticate(self, api_key: str) -> None:
+        """Only where the owner set a key: callers on stdio and the socket are the owner anyway."""
+        wanted = self._house.api_key
+        if wanted and not compare_digest(wanted.encode(), api_key.encode("utf-8", "replace")):
+            reason = "is not the right one" if api_key else "is missing"
+            raise Denied(f"Authentication required: api_key {reason}.")
+
+    async def _profile(self, bank: str, role: str, *, is_default: bool) -> AgentProfile | None:
+        try:
+            return await self._house.engine.profile(bank, role)
+        except NotFound:
+            return roles.built_in(role)
+        except BankNotFound:
+            # A memory that was never written to has no roles, except the default one.
+            return roles.built_in(role) if is_default else None

@@ -1,0 +1,86 @@
+"""`awareness_init`: a session of its own, and what the next one needs to know of the last ones.
+
+A caller that may only read is told the same, under the session of its connection: it has nothing to
+record, so nothing is made for it to record under.
+"""
+
+import re
+import secrets
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec import UNSET, Struct, UnsetType
+
+from daemon.dialects.awareness import memory, roles, rules
+from daemon.dialects.awareness.answers import ProfileView, SkillView, profile_view
+from daemon.dialects.awareness.arguments import InitArguments, at_least, labels
+from daemon.dialects.awareness.reading import bank_overview
+from daemon.tools.specification import Context
+from daemon.tools.toolkit import House
+
+MOST: Final = 100
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class Initialised(Struct, frozen=True, kw_only=True):
+    session_id: str
+    memory_id: str
+    context: bank_overview.MemoryContext
+    agent_profiles: list[ProfileView]
+    active_skills: list[SkillView] | UnsetType
+    setup_hints: rules.SetupHints | UnsetType
+
+
+class Init:
+    def __init__(self, house: House) -> None:
+        self._house = house
+
+    async def __call__(self, arguments: InitArguments, context: Context) -> Initialised:
+        days = at_least("days", arguments.days, 1, bank_overview.MOST_DAYS)
+        max_cards = at_least("max_cards", arguments.max_cards, 0, MOST)
+        max_tasks = at_least("max_tasks", arguments.max_tasks, 0, MOST)
+        labels(source=arguments.source, user_id=arguments.user_id, agent_role=arguments.agent_role)
+        can_write = context.principal.can_write
+        find = memory.to_write if can_write else memory.to_read
+        bank = await find(self._house, context, arguments.memory_id)
+        # The role labels the session; it does not narrow what the session is told.
+        filters = memory.people(arguments.user_id)
+        overview = await bank_overview.overview(
+            self._house,
+            bank,
+            days=days,
+            max_cards=max_cards,
+            max_tasks=max_tasks,
+            filters=filters,
+        )
+        skills = await bank_overview.active_skills(self._house, bank, filters)
+        profiles = roles.merged(await self._house.engine.profiles(bank))
+        mine = self._mint(bank, arguments, context) if can_write else context.session()
+        return Initialised(
+            session_id=await mine,
+            memory_id=bank,
+            context=overview,
+            agent_profiles=[profile_view(each, roles.title_of(each)) for each in profiles],
+            active_skills=skills or UNSET,
+            setup_hints=rules.hints_for(arguments.source) or UNSET,
+        )
+
+    async def _mint(self, bank: str, arguments: InitArguments, context: Context) -> str:
+        """A session for what this caller will record."""
+        session = await self._house.engine.sessions.mint(
+            id=session_id(arguments.source, self._house.now()),
+            transport=context.transport,
+            client_name=context.client.name if context.client else None,
+            client_version=context.client.version if context.client else None,
+            bank=bank,
+            source=arguments.source or None,
+            agent_role=arguments.agent_role or None,
+        )
+        return session.id
+
+
+def session_id(source: str, now: int) -> str:
+    """Readable in a log, sortable by time, never twice: `aw-cursor-20261116044001-3f9a1c…`."""
+    label = _UNSAFE.sub("-", source).strip("-")[:40] or "session"
+    moment = datetime.fromtimestamp(now // 1000, UTC)
+    return f"aw-{label}-{moment:%Y%m%d%H%M%S}-{secrets.token_hex(6)}"

@@ -1,0 +1,381 @@
+"""What a person may do to a bank: each verb a value that knows how it is done.
+
+`recalld bank …` sends a verb to the daemon over its socket, or does it in its own process when no
+daemon runs; both come through `Caretaker.perform`. No dialect, no HTTP route and no bridged client
+leads here: these verbs replace, destroy and write files where the caller says.
+
+One at a time on a bank: a second verb is told which one is in its way, and nothing of it is done.
+"""
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import anyio
+import structlog
+from msgspec import Struct
+
+from daemon.exit_codes import CANNOT_CREATE, CONFIG, LOCKED, USAGE, Exit
+from store.engine import Engine, Progress
+from store.errors import (
+    BankExists,
+    BankNotFound,
+    EmbedderFailed,
+    EraseIncomplete,
+    ImportRefused,
+    InvalidInput,
+    NotFound,
+    QuotaExceeded,
+    StorageBusy,
+    StorageClosed,
+    StorageDamaged,
+    StorageError,
+    StoreError,
+    TooManyBanks,
+    UndoExpired,
+)
+from store.model import BackedUp, Bank, Checked
+from store.sqlite.database import file_error
+from store.validate import bank_name
+
+log: Final = structlog.get_logger()
+
+#: What a verb answers: plain JSON, in the spelling of `--json`.
+Done = dict[str, Any]
+
+
+class FileRefused(StoreError):
+    """The caller's own file cannot be written or read. Its path is the caller's, so it is named."""
+
+    def __init__(self, path: str, error: OSError) -> None:
+        super().__init__(f"{path}: {os.strerror(error.errno) if error.errno else error}")
+
+
+class Verb(Struct, frozen=True, kw_only=True, tag_field="verb", tag=str.lower):
+    """Something to do to the bank of this name."""
+
+    bank: str = ""
+    #: Whether it needs the bank to itself, among verbs.
+    is_alone: ClassVar[bool] = True
+    #: Whether those who follow the bank are told.
+    is_change: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__.lower()
+
+    @property
+    def banks(self) -> tuple[str, ...]:
+        """The banks it is about."""
+        return (self.bank,)
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        raise NotImplementedError
+
+
+class List(Verb, frozen=True, kw_only=True):
+    is_alone = False
+    is_change = False
+
+    @property
+    def banks(self) -> tuple[str, ...]:
+        return ()
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        found: list[Done] = []
+        known = engine.banks()
+        for position, bank in enumerate(known):
+            progress(position, len(known))
+            about: Done = {"items": None, "bytes": None}
+            try:
+                stats = await engine.stats(bank.name)
+                about = {"items": stats.items, "bytes": stats.disk_bytes}
+            except StorageError as error:  # one bank's trouble must not hide the others
+                about["trouble"] = str(error)
+            except BankNotFound:
+                continue  # deleted while we were counting
+            found.append(_described(bank) | about)
+        return {"banks": found}
+
+
+class Create(Verb, frozen=True, kw_only=True):
+    quota: int | None = None
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        return _described(await engine.create_bank(self.bank, quota_bytes=self.quota))
+
+
+class Rename(Verb, frozen=True, kw_only=True):
+    new: str
+
+    @property
+    def banks(self) -> tuple[str, ...]:
+        return (self.bank, self.new)
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        return _described(await engine.rename_bank(self.bank, self.new)) | {"was": self.bank}
+
+
+class Quota(Verb, frozen=True, kw_only=True):
+    """A quota in bytes; None takes it away."""
+
+    quota: int | None
+    is_change = False
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        return _described(await engine.set_quota(self.bank, self.quota))
+
+
+class Delete(Verb, frozen=True, kw_only=True):
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        await engine.delete_bank(self.bank)
+        return {"bank": self.bank, "deleted": True}
+
+
+class Backup(Verb, frozen=True, kw_only=True):
+    is_change = False
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        made = await engine.back_up(self.bank)
+        return {"bank": self.bank, "items": made.items} | _backup(made)
+
+
+class Backups(Verb, frozen=True, kw_only=True):
+    is_alone = False
+    is_change = False
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        found = await engine.backups(self.bank)
+        return {"bank": self.bank, "backups": [_backup(each) for each in found]}
+
+
+class Restore(Verb, frozen=True, kw_only=True):
+    backup: str
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        before = {each.name for each in await engine.backups(self.bank)}
+        restored = await engine.restore(self.bank, self.backup)
+        after = await engine.backups(self.bank)
+        # A bank too damaged to be copied leaves none.
+        kept = next((each.name for each in after if each.name not in before), None)
+        return {
+            "bank": self.bank,
+            "backup": self.backup,
+            "items": restored.items,
+            "replaced": kept,
+        }
+
+
+class Export(Verb, frozen=True, kw_only=True):
+    """`path` is absolute: the daemon's directory is not the caller's."""
+
+    path: str
+    is_change = False
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        made = await engine.export(self.bank, _absolute(self.path), progress=progress)
+        return {
+            "bank": self.bank,
+            "path": self.path,
+            "records": made.records,
+            "digest": made.digest,
+        }
+
+
+class Import(Verb, frozen=True, kw_only=True):
+    path: str
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        path = _absolute(self.path)
+        # Tried here first: the caller is told of its file in the words of the file system.
+        await anyio.to_thread.run_sync(lambda: path.open("rb").close())
+        taken = await engine.import_file(self.bank, path, progress=progress)
+        return {
+            "bank": self.bank,
+            "path": self.path,
+            "created": taken.created,
+            "known": taken.known,
+        }
+
+
+class Forget(Verb, frozen=True, kw_only=True):
+    ids: list[str]
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        gone = await engine.forget(self.bank, self.ids)
+        return {
+            "bank": self.bank,
+            "items": gone.count,
+            "undo": gone.token,
+            "undoUntil": _moment(gone.undo_until),
+        }
+
+
+class Undo(Verb, frozen=True, kw_only=True):
+    undo: str
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        return {"bank": self.bank, "items": await engine.undo(self.bank, self.undo)}
+
+
+class Erase(Verb, frozen=True, kw_only=True):
+    """Ids of items, findable or forgotten, and of whole documents."""
+
+    ids: list[str]
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        items: list[str] = []
+        documents: list[str] = []
+        for id in dict.fromkeys(self.ids):
+            try:
+                await engine.document(self.bank, id)
+                documents.append(id)
+            except NotFound:
+                items.append(id)
+        gone = await engine.erase(self.bank, items, documents=documents)
+        return {
+            "bank": self.bank,
+            "items": gone.items,
+            "documents": gone.documents,
+            "copiesRemoved": gone.copies_removed,
+        }
+
+
+class Check(Verb, frozen=True, kw_only=True):
+    repair: bool = False
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        look = engine.repair if self.repair else engine.check
+        return _checked(self.bank, await look(self.bank))
+
+
+class Rebuild(Verb, frozen=True, kw_only=True):
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        return _checked(self.bank, await engine.rebuild(self.bank))
+
+
+AnyVerb = (
+    List | Create | Rename | Quota | Delete | Backup | Backups | Restore | Export | Import
+    | Forget | Undo | Erase | Check | Rebuild
+)  # fmt: skip
+
+
+class Caretaker:
+    """Does verbs over one engine; the same in a daemon and in a process of its own."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._under_way: dict[str, str] = {}
+
+    async def perform(self, verb: Verb, progress: Progress) -> Done:
+        """The verb's answer; raises `StoreError`, which `refused` explains."""
+        with self._alone(verb):
+            try:
+                done = await verb.run(self._engine, progress)
+            except (OSError, InvalidInput) as failure:
+                error = failure if isinstance(failure, OSError) else failure.__cause__
+                if not isinstance(error, OSError):
+                    raise
+                if isinstance(verb, Export | Import):
+                    raise FileRefused(verb.path, error) from error
+                raise file_error(error) from error
+        log.info("bank.tended", verb=verb.name, bank=verb.bank)
+        return done
+
+    @contextmanager
+    def _alone(self, verb: Verb) -> Generator[None]:
+        names = [bank_name(name) for name in dict.fromkeys(verb.banks)] if verb.is_alone else []
+        for name in names:
+            if name in self._under_way:
+                other = self._under_way[name]
+                raise StorageBusy(f"bank {name!r} is busy: `{other}` is under way")
+        self._under_way |= dict.fromkeys(names, verb.name)
+        try:
+            yield
+        finally:
+            for name in names:
+                del self._under_way[name]
+
+
+#: The exit code of a failure, and what would be right.
+_REFUSALS: Final[tuple[tuple[type[StoreError], int, str], ...]] = (
+    (BankNotFound, USAGE, "; `recalld bank list` shows those there are"),
+    (BankExists, USAGE, "; choose another name"),
+    (UndoExpired, USAGE, ""),
+    (InvalidInput, USAGE, ""),
+    (TooManyBanks, CANNOT_CREATE, "; delete one first"),
+    (StorageBusy, LOCKED, "; try again when it is done"),
+    (StorageClosed, LOCKED, "; try again"),
+    (EraseIncomplete, LOCKED, ""),
+    (EmbedderFailed, CONFIG, ""),
+)
+
+
+def refused(failure: StoreError, verb: Verb) -> Exit:
+    """What a failed verb tells the person: the code, and a line with what would be right."""
+    bank = verb.bank
+    match failure:
+        case ImportRefused():
+            path = verb.path if isinstance(verb, Import) else failure.field
+            return Exit(USAGE, f"{path}: {failure.rule}; nothing was imported")
+        case NotFound(kind="backup"):
+            return Exit(USAGE, f"{failure}; `recalld bank backups {bank}` shows those there are")
+        case NotFound():
+            return Exit(USAGE, f"{failure} in bank {bank!r}; nothing was changed")
+        case QuotaExceeded():
+            more = "; what came before is kept, and importing again goes on from there"
+            return Exit(CANNOT_CREATE, f"{failure}{more if isinstance(verb, Import) else ''}")
+        case StorageDamaged():
+            return Exit(
+                CANNOT_CREATE,
+                f"bank {bank!r}: {failure}; try `recalld bank check {bank} --repair`, or restore"
+                " a backup",
+            )
+        case _:
+            for kind, code, advice in _REFUSALS:
+                if isinstance(failure, kind):
+                    return Exit(code, f"{failure}{advice}")
+            return Exit(CANNOT_CREATE, str(failure))
+
+
+def _absolute(path: str) -> Path:
+    if not path.startswith("/") or "\0" in path:
+        raise InvalidInput("path", "must be absolute")
+    return Path(path)
+
+
+def _described(bank: Bank) -> Done:
+    return {
+        "bank": bank.name,
+        "quotaBytes": bank.quota_bytes,
+        "created": _moment(bank.created_at),
+    }
+
+
+def _backup(made: BackedUp) -> Done:
+    return {"backup": made.name, "bytes": made.bytes, "made": _moment(made.made_at)}
+
+
+def _checked(bank: str, checked: Checked) -> Done:
+    return {
+        "bank": bank,
+        "items": checked.items,
+        "documents": checked.documents,
+        "problems": [
+            {
+                "name": problem.name,
+                "part": problem.part,
+                "count": problem.count,
+                "remedy": problem.remedy,
+            }
+            for problem in checked.problems
+        ],
+    }
+
+
+def _moment(milliseconds: int) -> str:
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,219 @@
+"""Memory to be read by URI: what a client shows, attaches or subscribes to without calling a tool.
+
+    memory://<bank>/recent                 what arrived last
+    memory://<bank>/stats                  how much there is, of what
+    memory://<bank>/<id>                   one memory, card, task, risk …
+    memory://<bank>/documents/<id>         a whole document
+    memory://<bank>/sources/<source>       the documents of a source
+
+A bank's name is percent-encoded, whatever it holds. Reading is authorised like a tool that reads;
+what a caller may not see and what is not there are the same: no such resource. Recalled text is
+data: fixed fields, its origin beside it.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from daemon.tools.authority import Forbidden, Principal, authorise
+from daemon.tools.specification import Context
+from daemon.tools.toolkit import House, iso, words_of
+from protocol.mcp import ReadResourceResult, Resource, ResourceTemplate, TextResource
+from store.errors import BankNotFound, InvalidInput, NotFound
+from store.model import Item
+
+SCHEME: Final = "memory://"
+RECENT: Final = 20
+MOST_BANKS: Final = 50
+MOST_DOCUMENTS: Final = 100
+
+_JSON: Final = "application/json"
+
+
+def uri(bank: str, *path: str) -> str:
+    """The URI of something in a bank."""
+    return SCHEME + "/".join(quote(part, safe="") for part in (bank, *path))
+
+
+def watched(bank: str) -> tuple[str, str]:
+    """The resources that change whenever a bank does."""
+    return uri(bank, "recent"), uri(bank, "stats")
+
+
+def visible_banks(house: House, principal: Principal, default: str) -> list[str]:
+    """The banks a caller may read, its default first."""
+    names = [bank.name for bank in house.engine.banks()]
+    granted = [n for n in names if principal.banks is None or n in principal.banks]
+    return sorted(granted, key=lambda name: (name != default, name))
+
+
+def may_follow(principal: Principal, uri: str) -> bool:
+    """Whether a caller may hear of changes to a resource: if it may read that bank.
+
+    Whether there is such a bank makes no difference to whoever was not granted it.
+    """
+    if principal.is_owner or not uri.startswith(SCHEME):
+        return True
+    parts = _parse(uri)
+    if parts is None:
+        return False
+    try:
+        authorise(principal, parts[0], writes=False)
+    except Forbidden:
+        return False
+    return True
+
+
+class MemoryResources:
+    """The resources of all banks a caller may read."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+
+    async def list(self, context: Context) -> Sequence[Resource]:
+        banks = visible_banks(self._house, context.principal, context.bank)[:MOST_BANKS]
+        return [entry for bank in banks for entry in _of_bank(bank)]
+
+    def templates(self) -> Sequence[ResourceTemplate]:
+        return TEMPLATES
+
+    async def read(self, uri: str, context: Context) -> ReadResourceResult | None:
+        parts = _parse(uri)
+        if parts is None:
+            return None
+        bank, *path = parts
+        try:
+            authorise(context.principal, bank, writes=False)
+            text, kind = await self._read(bank, path)
+        except (Forbidden, BankNotFound, NotFound, InvalidInput):
+            return None
+        return ReadResourceResult(contents=[TextResource(uri=uri, text=text, mime_type=kind)])
+
+    async def _read(self, bank: str, path: Sequence[str]) -> tuple[str, str]:
+        engine = self._house.engine
+        match path:
+            case ["recent"]:
+                page = await engine.recent(bank, limit=RECENT)
+                shown = {"bank": bank, "total": page.total, "items": [_item(i) for i in page.items]}
+                return _json(shown), _JSON
+            case ["stats"]:
+                stats = await engine.stats(bank)
+                return _json(stats), _JSON
+            case ["documents", id]:
+                document = await engine.document(bank, id)
+                return document.body, document.content_type or "text/plain"
+            case ["sources", source]:
+                found = await engine.documents(bank, source=source, limit=MOST_DOCUMENTS)
+                if not found:
+                    raise NotFound("source", source)
+                rows = [
+                    {
+                        "uri": uri(bank, "documents", document.id),
+                        "source_id": document.source_id,
+                        "title": document.title,
+                        "updated_at": iso(document.updated_at),
+                    }
+                    for document in found
+                ]
+                return _json({"bank": bank, "source": source, "documents": rows}), _JSON
+            case [id]:
+                return _json(_item(await engine.get(bank, id))), _JSON
+            case _:
+                raise NotFound("resource", "/".join(path))
+
+
+TEMPLATES: Final = (
+    ResourceTemplate(
+        uri_template="memory://{bank}/recent",
+        name="recent",
+        title="Recent memories",
+        description="What arrived last in a bank",
+        mime_type=_JSON,
+    ),
+    ResourceTemplate(
+        uri_template="memory://{bank}/stats",
+        name="stats",
+        title="Numbers",
+        description="How much a bank holds, of what",
+        mime_type=_JSON,
+    ),
+    ResourceTemplate(
+        uri_template="memory://{bank}/{id}",
+        name="memory",
+        title="One memory",
+        description="A memory, card, task or risk by its id",
+        mime_type=_JSON,
+    ),
+    ResourceTemplate(
+        uri_template="memory://{bank}/documents/{id}",
+        name="document",
+        title="A document",
+        description="The whole text of a document by its id",
+    ),
+    ResourceTemplate(
+        uri_template="memory://{bank}/sources/{source}",
+        name="source",
+        title="A source",
+        description="The documents of a source",
+        mime_type=_JSON,
+    ),
+)
+
+
+def _of_bank(bank: str) -> list[Resource]:
+    recent, stats = watched(bank)
+    return [
+        Resource(
+            uri=recent,
+            name=f"{bank}/recent",
+            title=f"Recent in {bank}",
+            description="What arrived last in this bank",
+            mime_type=_JSON,
+        ),
+        Resource(
+            uri=stats,
+            name=f"{bank}/stats",
+            title=f"Numbers of {bank}",
+            description="How much this bank holds, of what",
+            mime_type=_JSON,
+        ),
+    ]
+
+
+def _parse(uri: str) -> list[str] | None:
+    """Bank and path; None for what is no URI of ours (other schemes, traversal, controls)."""
+    if not uri.startswith(SCHEME) or len(uri) > 2048 or not uri.isascii():
+        return None
+    raw = uri.removeprefix(SCHEME).split("/")
+    if len(raw) not in (2, 3) or any(c in part for part in raw for c in "?#\\"):
+        return None
+    try:
+        parts = [unquote(part, errors="strict") for part in raw]
+    except UnicodeDecodeError:
+        return None
+    if any(not part or part in (".", "..") or not part.isprintable() for part in parts):
+        return None
+    return parts
+
+
+def _item(item: Item) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "kind": item.kind,
+        "text": words_of(item),
+        "context": item.context,
+        "category": item.category,
+        "status": item.status,
+        "tags": list(item.tags),
+        "source": item.source,
+        "session": item.session,
+        "provenance": item.provenance,
+        "occurred_at": iso(item.occurred_at),
+        "updated_at": iso(item.updated_at),
+    }
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,124 @@
+"""Who gets in: checked on every route, before a byte of the body is read.
+
+A web page anywhere can make a browser send requests to this machine. What tells them apart from a
+person's own programs is what the browser says: the Host it believes it talks to (a rebound name is
+not one of ours) and the Origin of the page. Both must be on our lists; the token, where there is
+one, comes after that.
+"""
+
+import re
+from typing import Final
+
+from daemon.tools.authority import OWNER, Principal
+from daemon.transports.http.edge.bearer_tokens import Tokens
+from daemon.transports.http.edge.messages import CLOSE, RawHeaders, Refusal, Scope
+
+#: The names of this machine for itself.
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+
+_ORIGIN: Final = re.compile(r"https?://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?")
+_EVERYONE: Final = "*"
+
+#: Request headers a page on an allowed origin may send.
+_REQUEST_HEADERS: Final = (
+    "Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name,"
+    " Mcp-Session-Id, traceparent"
+)
+_ANSWER_HEADERS: Final = b"Mcp-Session-Id, Retry-After, WWW-Authenticate"
+_PARAM_HEADER: Final = re.compile(r"mcp-param-[!#$%&'*+.^_`|~0-9a-z-]+")
+
+
+class Guard:
+    """The lists, and the checks against them."""
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        port: int,
+        hosts: tuple[str, ...] = (),
+        origins: tuple[str, ...] = (),
+        tokens: Tokens,
+    ) -> None:
+        literal = f"[{host}]" if ":" in host else host
+        names = [*LOOPBACK, *([literal] if literal not in ("0.0.0.0", "[::]") else [])]
+        self._hosts = {f"{name}:{port}" for name in names}
+        if port == 80:
+            self._hosts |= set(names)
+        self._hosts |= {name.lower() for name in hosts}
+        self._origins = frozenset(origins)
+        self._tokens = tokens
+
+    @property
+    def needs_token(self) -> bool:
+        return self._tokens.are_needed
+
+    def admit(self, scope: Scope) -> tuple[str | None, str | None]:
+        """Host and Origin, before anything else; gives (origin, authorization) or raises 403."""
+        hosts: list[bytes] = []
+        origins: list[bytes] = []
+        authorizations: list[bytes] = []
+        for name, value in scope["headers"]:
+            if name == b"host":
+                hosts.append(value)
+            elif name == b"origin":
+                origins.append(value)
+            elif name == b"authorization":
+                authorizations.append(value)
+        if len(hosts) != 1 or hosts[0].decode("latin-1").lower() not in self._hosts:
+            raise Refusal(403, "this Host is not served here", headers=[CLOSE])
+        if len(origins) > 1 or len(authorizations) > 1:
+            raise Refusal(403, "Origin and Authorization may be given once", headers=[CLOSE])
+        origin = origins[0].decode("latin-1") if origins else None
+        if origin is not None and not self._is_allowed(origin):
+            raise Refusal(403, "pages of this Origin may not ask here", headers=[CLOSE])
+        return origin, authorizations[0].decode("latin-1") if authorizations else None
+
+    def _is_allowed(self, origin: str) -> bool:
+        return (
+            _ORIGIN.fullmatch(origin) is not None
+            or origin in self._origins
+            or _EVERYONE in self._origins
+        )
+
+    def identify(self, authorization: str | None) -> Principal | None:
+        """Who is calling; None when a token is needed and this is none of ours."""
+        if not self._tokens.are_needed:
+            return OWNER
+        return self._tokens.principal(authorization) if authorization is not None else None
+
+    def shared(self, origin: str | None) -> RawHeaders:
+        """What lets a page on an allowed origin read the answer."""
+        if origin is None:
+            return []
+        return [
+            (b"access-control-allow-origin", origin.encode("latin-1")),
+            (b"access-control-expose-headers", _ANSWER_HEADERS),
+            (b"vary", b"Origin"),
+        ]
+
+
+def preflight(scope: Scope, allow: bytes) -> RawHeaders:
+    """The answer to a browser that asks before it sends."""
+    asked = b""
+    is_private = False
+    for name, value in scope["headers"]:
+        if name == b"access-control-request-headers":
+            asked = value
+        elif name == b"access-control-request-private-network":
+            is_private = value == b"true"
+    extra = [
+        name
+        for name in (part.strip().lower() for part in asked.decode("latin-1").split(","))
+        if _PARAM_HEADER.fullmatch(name)
+    ]
+    allowed = ", ".join([_REQUEST_HEADERS, *extra])
+    headers: RawHeaders = [
+        (b"allow", allow),
+        (b"access-control-allow-methods", allow),
+        (b"access-control-allow-headers", allowed.encode("latin-1")),
+        (b"access-control-max-age", b"600"),
+    ]
+    if is_private:
+        headers.append((b"access-control-allow-private-network", b"true"))
+    return headers

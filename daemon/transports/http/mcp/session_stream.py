@@ -1,0 +1,64 @@
+"""What a legacy session has besides messages: a standing stream (GET) and an end (DELETE)."""
+
+from typing import Final
+
+import anyio
+
+from daemon.transports.http.edge.messages import Refusal, accepts, only, reply
+from daemon.transports.http.mcp.calls import Calls, Inbound, cancel_when_gone
+from daemon.transports.http.mcp.legacy import check_version, find_session
+from daemon.transports.http.mcp.sessions import is_of_a_call
+from protocol.headers import VERSION
+from protocol.revisions import MODERN
+
+LAST_EVENT: Final = "last-event-id"
+ALLOW_MODERN: Final = (b"allow", b"POST, OPTIONS")
+
+
+async def listen(calls: Calls, inbound: Inbound) -> None:
+    """The session's standalone stream, or the rest of another one (`Last-Event-ID`)."""
+    _refuse_modern(inbound, "2026-07-28 has no GET; see subscriptions/listen")
+    if not accepts(inbound.headers, "text/event-stream"):
+        raise Refusal(406, "Accept must list text/event-stream")
+    check_version(inbound)
+    session = await find_session(calls, inbound)
+    last_event = only(inbound.headers, LAST_EVENT)
+    found = session.find_stream(last_event) if last_event else None
+    if found is not None:
+        stream, number = found
+        stream.rewind(number)
+    elif last_event and is_of_a_call(last_event):
+        # Of a daemon before us, or let go of. There will be nothing more of it: say so, rather
+        # than have its client wait for an answer on a stream that never brings one.
+        stream = session.stream()
+        stream.priming = False
+        stream.finish()
+    else:
+        # An id we do not know (any more) resumes nothing: it is an ordinary new stream (S12).
+        fresh = session.listen()
+        if fresh is None:
+            raise Refusal(409, "this session has its stream open already")
+        stream = fresh
+    inbound.access.is_stream = True
+    turn = stream.claim()
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(cancel_when_gone, inbound.receive, group.cancel_scope)
+            await calls.write(stream, inbound, turn)
+            group.cancel_scope.cancel()
+    finally:
+        stream.release(turn)
+        session.forget_streams()
+
+
+async def end(calls: Calls, inbound: Inbound) -> None:
+    """The client says goodbye: what the session runs is cancelled, its handle is worth nothing."""
+    _refuse_modern(inbound, "2026-07-28 has no sessions to end")
+    check_version(inbound)
+    await calls.sessions.end(await find_session(calls, inbound))
+    await reply(inbound.send, 204)
+
+
+def _refuse_modern(inbound: Inbound, message: str) -> None:
+    if MODERN.date in inbound.headers.get(VERSION, ()):
+        raise Refusal(405, message, headers=[ALLOW_MODERN])

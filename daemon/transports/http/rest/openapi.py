@@ -1,0 +1,187 @@
+"""/openapi.json: generated from the tools that are registered, so that it cannot be wrong.
+
+MCP itself is described by its own specification and left out; everything else is here, with every
+status it may answer. Schemas are those that check the arguments.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from daemon.tools.specification import ToolSpec
+from daemon.tools.surface import Surface
+from daemon.version import VERSION
+
+_ERROR: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
+            "additionalProperties": False,
+        }
+    },
+    "additionalProperties": False,
+}
+_STATUS: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["status"],
+    "properties": {"status": {"type": "string"}},
+}
+
+_ABOUT: Final = {
+    400: "the arguments break the tool's schema, or the tool says no",
+    401: "a bearer token is needed",
+    403: "this caller may not do this",
+    404: "no such tool, or no such thing",
+    405: "this path has other methods",
+    406: "the answer has a type that Accept does not list",
+    408: "the tool took too long",
+    409: "it exists already, or was said differently before",
+    410: "too late for that",
+    413: "the body is too large",
+    415: "the body is not JSON",
+    429: "rate limit exceeded; see Retry-After",
+    431: "the head of the request is too large",
+    500: "it went wrong in here",
+    503: "not ready, or not able to write now",
+    507: "there is no room left",
+}
+_ALWAYS: Final = (401, 403, 405, 431, 500)
+_CALL: Final = (400, 404, 408, 409, 410, 413, 415, 429, 503, 507)
+
+
+def document(surface: Surface, bare: Mapping[str, str], *, has_mcp: bool) -> bytes:
+    """The document for a surface; `bare` are the tools that answer without `result`."""
+    about = "Memory for AI agents." + (" MCP is served at /mcp." if has_mcp else "")
+    paths: dict[str, Any] = {
+        "/health": {"get": _get("health", "Whether the daemon is well", _STATUS)},
+        "/health/live": {"get": _get("live", "Whether the process is alive", _STATUS)},
+        "/health/ready": {"get": _get("ready", "Whether work can be done", _STATUS, 503)},
+        "/metrics": {"get": _metrics()},
+        "/openapi.json": {"get": _get("openapi", "This document", {"type": "object"})},
+        "/tools/list": {"get": _get("list", "Every registered tool", _LISTING)},
+    }
+    for spec in surface.tools.specs():
+        verb = bare.get(spec.name, "POST").lower()
+        paths[f"/tools/{spec.name}"] = {
+            verb: _tool(spec, is_bare=spec.name in bare, takes_body=verb == "post")
+        }
+    paths["/tools/{name}"] = {"post": _any_tool()}
+    for path in paths.values():
+        if "get" in path:
+            path["head"] = _head(path["get"])
+    return msgspec.json.encode(
+        {
+            "openapi": "3.1.0",
+            "info": {
+                "title": "recalld",
+                "version": VERSION,
+                "description": about,
+            },
+            "paths": paths,
+            "components": {
+                "schemas": {"Error": _ERROR},
+                "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            },
+            "security": [{}, {"token": []}],
+        }
+    )
+
+
+_LISTING: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["tools"],
+    "properties": {
+        "tools": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["name", "description", "builtin", "parameters"],
+                "properties": {
+                    "name": {"type": "string"},
+                    "description": {"type": "string"},
+                    "builtin": {"type": "boolean"},
+                    "parameters": {"type": "object"},
+                },
+            },
+        }
+    },
+}
+
+
+def _get(name: str, about: str, schema: dict[str, Any], *more: int) -> dict[str, Any]:
+    answers = {"200": _json(about, schema), **_errors(*_ALWAYS)}
+    for status in more:
+        answers[str(status)] = _json(_ABOUT[status], schema)
+    return {"operationId": name, "summary": about, "responses": answers}
+
+
+def _head(got: dict[str, Any]) -> dict[str, Any]:
+    """The same as a GET, without what the answers hold."""
+    answers: dict[str, dict[str, Any]] = got["responses"]
+    return {
+        **got,
+        "operationId": f"{got['operationId']}_head",
+        "responses": {
+            status: {"description": answer["description"]} for status, answer in answers.items()
+        },
+    }
+
+
+def _metrics() -> dict[str, Any]:
+    text = {"description": "Prometheus text", "content": {"text/plain": {"schema": _TEXT}}}
+    return {
+        "operationId": "metrics",
+        "summary": "Numbers about the daemon",
+        "responses": {"200": text, **_errors(*_ALWAYS)},
+    }
+
+
+_TEXT: Final = {"type": "string"}
+
+
+def _tool(spec: ToolSpec, *, is_bare: bool, takes_body: bool) -> dict[str, Any]:
+    output = spec.describe().output_schema
+    result: dict[str, Any] = output if output is not UNSET else {}
+    if not is_bare:
+        result = {"type": "object", "required": ["result"], "properties": {"result": result}}
+    described: dict[str, Any] = {
+        "operationId": f"tool_{spec.name}",
+        "summary": spec.title or spec.name,
+        "description": spec.description,
+        "responses": {"200": _json("What the tool gives", result), **_errors(*_ALWAYS, *_CALL)},
+    }
+    if takes_body:
+        described["requestBody"] = _body(spec.describe().input_schema)
+    return described
+
+
+def _any_tool() -> dict[str, Any]:
+    result = {"type": "object", "required": ["result"]}
+    return {
+        "operationId": "tool",
+        "summary": "Call a registered tool by name",
+        "parameters": [
+            {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+        ],
+        "requestBody": _body({"type": "object"}),
+        "responses": {"200": _json("What the tool gives", result), **_errors(*_ALWAYS, *_CALL)},
+    }
+
+
+def _body(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
+
+
+def _json(about: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": about, "content": {"application/json": {"schema": schema}}}
+
+
+def _errors(*statuses: int) -> dict[str, Any]:
+    reference = {"$ref": "#/components/schemas/Error"}
+    return {str(status): _json(_ABOUT[status], reference) for status in sorted(statuses)}

@@ -1,0 +1,441 @@
+"""Banks: a directory each, known by name, a few of them open at a time.
+
+Isolation is by construction: a bank is its own database file, statistics, index and threads, so
+no query, count or fault of one can reach another. A name is never a path: the directory is the
+bank's random id, and the catalogue alone knows which name that is.
+
+Lock order: the registry's lock, then a bank's database. Nobody waits for a bank's users while
+holding the registry's lock.
+"""
+
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import anyio
+from msgspec.structs import replace
+
+from store.errors import (
+    BankExists,
+    BankNotFound,
+    EraseIncomplete,
+    StorageBusy,
+    StorageClosed,
+    StorageForeign,
+    StorageFull,
+    StoreError,
+    TooManyBanks,
+)
+from store.model import Bank
+from store.sqlite.catalogue import Catalogue
+from store.sqlite.database import (
+    BROKEN,
+    Connection,
+    Database,
+    file_error,
+    file_errors,
+    storage_error,
+)
+from store.sqlite.files import make_private_directory, sync_directory
+from store.sqlite.maintenance.erase import finish
+from store.sqlite.migrate import migrate
+from store.validate import bank_name, check_range
+
+OPEN_LIMIT: Final = 64
+WARM: Final = 24  # of the open ones, how many keep their readers: a file descriptor is not free
+BANK_LIMIT: Final = 10_000
+QUOTA_LIMIT: Final = 2**62
+DATABASE: Final = "bank.db"
+SNAPSHOT: Final = "vectors.snapshot"
+
+
+class OpenBank:
+    """A bank whose database is open. Users pin it; only an unpinned one is closed."""
+
+    def __init__(self, bank: Bank, directory: Path, database: Database) -> None:
+        self.bank = bank
+        self.directory = directory
+        self.database = database
+        self.snapshot = directory / SNAPSHOT
+        self.pins = 0
+        self.used_at = 0.0
+        self.is_awaited = False
+        self.unpinned = anyio.Event()
+        self.degraded: set[str] = set()
+        self.copying = anyio.Lock()  # held by a backup, and by an erase from its first step
+        self.files = threading.Lock()  # held while files beside the database come or go
+
+    @property
+    def name(self) -> str:
+        return self.bank.name
+
+    def drop_snapshot(self) -> None:
+        """Delete the vector snapshot; the next one is made from the rows."""
+        with self.files, file_errors():
+            self.snapshot.unlink(missing_ok=True)
+
+    def unpin(self) -> None:
+        self.pins -= 1
+        if not self.pins and self.is_awaited:
+            self.unpinned.set()
+
+
+class Banks:
+    """The banks of a data directory. Made by `load`."""
+
+    def __init__(self, catalogue: Catalogue, *, open_limit: int = OPEN_LIMIT) -> None:
+        self._catalogue = catalogue
+        self._directory = catalogue.directory / "banks"
+        self._open_limit = open_limit
+        self._lock = anyio.Lock()
+        self._by_name: dict[str, Bank] = {}
+        self._open: dict[str, OpenBank] = {}
+        self._barred: set[str] = set()
+        self.unfinished: set[str] = set()  # ids of banks with an erase that is not finished
+        self.leaving: set[str] = set()  # ids of deleted banks whose files could not be removed
+        self._closed = False
+        self.before_closing: Callable[[OpenBank], Awaitable[None]] | None = None
+
+    async def load(self) -> None:
+        """Read the catalogue, and finish deleting what was being deleted when we last ended."""
+        try:
+            await anyio.to_thread.run_sync(make_private_directory, self._directory)
+        except OSError as error:
+            raise file_error(error) from error
+
+        def select(connection: Connection) -> tuple[list[Bank], list[str]]:
+            rows = connection.execute("SELECT id, name, created_at, quota_bytes FROM banks")
+            banks = [
+                Bank(id=row[0], name=row[1], created_at=row[2], quota_bytes=row[3]) for row in rows
+            ]
+            leaving = [id for (id,) in connection.execute("SELECT id FROM banks_leaving")]
+            return banks, leaving
+
+        banks, leaving = await self._catalogue.database.read(select)
+        self._by_name = {bank.name: bank for bank in banks}
+        for id in leaving:
+            with suppress(StoreError):  # said in `health`; the other banks must open
+                await self._remove_files(id)
+
+    # --- names ----------------------------------------------------------------------------
+
+    def get(self, name: str) -> Bank:
+        """The bank of that name, or `BankNotFound`."""
+        bank = self._by_name.get(name) or self._by_name.get(bank_name(name))
+        if bank is None:
+            raise BankNotFound(name)
+        return bank
+
+    def all(self) -> list[Bank]:
+        return sorted(self._by_name.values(), key=lambda bank: bank.name)
+
+    async def create(self, name: str, *, quota_bytes: int | None = None) -> Bank:
+        """A new, empty bank. Its directory is made when it is first used."""
+        name = bank_name(name)
+        if quota_bytes is not None:
+            check_range("quota_bytes", quota_bytes, 1, QUOTA_LIMIT)
+        async with self._lock:
+            if name in self._by_name:
+                raise BankExists(name)
+            if len(self._by_name) >= BANK_LIMIT:
+                raise TooManyBanks(BANK_LIMIT)
+            bank = Bank(
+                id=secrets.token_hex(16),
+                name=name,
+                created_at=self._catalogue.now(),
+                quota_bytes=quota_bytes,
+            )
+
+            def insert(connection: Connection) -> None:
+                connection.execute(
+                    "INSERT INTO banks (id, name, created_at, quota_bytes) VALUES (?, ?, ?, ?)",
+                    (bank.id, bank.name, bank.created_at, bank.quota_bytes),
+                )
+
+            def know() -> None:
+                self._by_name[name] = bank
+
+            await self._catalogue.database.write(insert, then=know)
+            return bank
+
+    async def ensure(self, name: str) -> Bank:
+        """The bank of that name, made when there is none."""
+        try:
+            return self.get(name)
+        except BankNotFound:
+            pass
+        try:
+            return await self.create(name)
+        except BankExists:
+            return self.get(name)
+
+    async def rename(self, name: str, new_name: str) -> Bank:
+        new_name = bank_name(new_name)
+        return await self._change(name, lambda bank: replace(bank, name=new_name))
+
+    async def set_quota(self, name: str, quota_bytes: int | None) -> Bank:
+        if quota_bytes is not None:
+            check_range("quota_bytes", quota_bytes, 1, QUOTA_LIMIT)
+        return await self._change(name, lambda bank: replace(bank, quota_bytes=quota_bytes))
+
+    async def delete(self, name: str) -> None:
+        """Remove a bank and all its files. It is unknown at once, and its users finish first."""
+        left: list[tuple[Bank, OpenBank | None]] = []
+        try:
+            async with self._lock:
+                bank = self.get(name)
+
+                def leave(connection: Connection) -> None:
+                    connection.execute("DELETE FROM banks WHERE id = ?", (bank.id,))
+                    connection.execute(
+                        "INSERT INTO banks_leaving VALUES (?, ?)", (bank.id, self._catalogue.now())
+                    )
+
+                def unknow() -> None:
+                    del self._by_name[bank.name]
+                    left.append((bank, self._open.pop(bank.id, None)))
+                    self.unfinished.discard(bank.id)
+
+                await self._catalogue.database.write(leave, then=unknow)
+        finally:
+            # Committed, it is gone through with, even if whoever asked is cancelled meanwhile.
+            with anyio.CancelScope(shield=True):
+                for gone, opened in left:
+                    if opened is not None:
+                        await self._retire(opened)
+                    await self._remove_files(gone.id)
+
+    # --- open banks -----------------------------------------------------------------------
+
+    def use(self, name: str) -> "_Use":
+        """The bank, open for as long as the block lasts: `async with banks.use(name) as opened`."""
+        return _Use(self, self.get(name))
+
+    async def pin(self, bank: Bank) -> OpenBank:
+        opened = self._open.get(bank.id)
+        if opened is None:
+            opened = await self._open_bank(bank)
+        opened.pins += 1
+        opened.used_at = time.monotonic()
+        return opened
+
+    def open_banks(self) -> list[OpenBank]:
+        return list(self._open.values())
+
+    def directory(self, bank: Bank) -> Path:
+        return self._directory / bank.id
+
+    def backups(self, bank: Bank) -> Path:
+        return self._catalogue.directory / "backups" / bank.id
+
+    @asynccontextmanager
+    async def exclusively(self, name: str) -> AsyncGenerator[Path]:
+        """The directory of a bank that is closed and stays so while the block lasts."""
+        async with self._lock:
+            bank = self.get(name)
+            if bank.id in self._barred:
+                raise StorageBusy("the bank is being restored")
+            self._barred.add(bank.id)
+            opened = self._open.pop(bank.id, None)
+        try:
+            with anyio.CancelScope(shield=True):
+                if opened is not None:
+                    await self._retire(opened)
+            yield self.directory(bank)
+        finally:
+            self._barred.discard(bank.id)
+
+    async def close(self) -> None:
+        """Close every open bank; what was accepted is finished first."""
+        with anyio.CancelScope(shield=True):
+            async with self._lock:
+                self._closed = True
+                opened = list(self._open.values())
+                self._open.clear()
+            for bank in opened:
+                await self._retire(bank)
+
+    # --- erasing, as the catalogue remembers it ---------------------------------------------
+
+    async def note_erasing(self, bank: Bank) -> None:
+        """Before an erase: if it is cut short, the next start knows where to go on."""
+
+        def insert(connection: Connection) -> None:
+            connection.execute(
+                "INSERT OR IGNORE INTO banks_erasing VALUES (?, ?)",
+                (bank.id, self._catalogue.now()),
+            )
+
+        await self._catalogue.database.write(insert)
+
+    async def note_erased(self, bank: Bank) -> None:
+        def delete(connection: Connection) -> None:
+            connection.execute("DELETE FROM banks_erasing WHERE id = ?", (bank.id,))
+
+        await self._catalogue.database.write(delete)
+        self.unfinished.discard(bank.id)
+
+    async def finish_erasing(self) -> None:
+        """Open every bank in which an erase was cut short: opening finishes it."""
+
+        def select(connection: Connection) -> list[str]:
+            return [id for (id,) in connection.execute("SELECT id FROM banks_erasing")]
+
+        for id in await self._catalogue.database.read(select):
+            for bank in [bank for bank in self.all() if bank.id == id]:
+                self.unfinished.add(id)
+                try:
+                    async with self.use(bank.name) as opened:
+                        if opened.bank.id not in self.unfinished:
+                            await self.note_erased(bank)
+                except StoreError:
+                    continue  # this bank's fault is told to whoever uses it; the others must open
+
+    # --- opening and closing --------------------------------------------------------------
+
+    async def _open_bank(self, bank: Bank) -> OpenBank:
+        async with self._lock:
+            if self._closed:
+                raise StorageClosed("the engine is closed")
+            now = self._by_name.get(bank.name)
+            if now is None or now.id != bank.id:
+                raise BankNotFound(bank.name)
+            if bank.id in self._barred:
+                raise StorageBusy("the bank is being restored")
+            known = self._open.get(bank.id)
+            if known is not None:
+                return known
+            await self._make_room()
+            opened = OpenBank(now, self.directory(bank), await self.open_database(bank))
+            self._open[bank.id] = opened
+            return opened
+
+    async def open_database(self, bank: Bank) -> Database:
+        """A closed bank's database, brought up to date; an erase that was cut short is finished.
+
+        For whoever holds the registry's lock, or has the bank exclusively.
+        """
+        directory = self.directory(bank)
+        try:
+            await anyio.to_thread.run_sync(make_private_directory, directory)
+        except OSError as error:
+            raise file_error(error) from error
+        path = directory / DATABASE
+        unfinished: list[str] = []
+
+        def prepare(connection: Connection) -> None:
+            with file_errors():
+                migrate(connection, "bank", path=path)
+            claim(connection, bank.id)
+            try:
+                finish(connection, directory, self.backups(bank), self._catalogue.now())
+            except EraseIncomplete:
+                unfinished.append(bank.id)
+            except BROKEN as error:
+                # To finish takes space and quiet; to be read and written, a bank needs neither.
+                if not isinstance(storage_error(error), StorageFull | StorageBusy):
+                    raise
+                unfinished.append(bank.id)
+
+        database = await Database.open(path, prepare=prepare)
+        self.unfinished.discard(bank.id)
+        self.unfinished.update(unfinished)
+        return database
+
+    async def _make_room(self) -> None:
+        """Close the banks that nobody has used for longest, until one more may be open."""
+        idle = sorted(
+            (bank for bank in self._open.values() if not bank.pins), key=lambda bank: bank.used_at
+        )
+        too_many = max(0, len(self._open) - self._open_limit + 1)
+        for bank in idle[:too_many]:
+            del self._open[bank.bank.id]
+            await self._close_bank(bank)
+        for bank in idle[too_many : too_many + max(0, len(self._open) - WARM)]:
+            await bank.database.rest()
+
+    async def _retire(self, opened: OpenBank) -> None:
+        """Close a bank that can no longer be reached, after its last user is done."""
+        opened.is_awaited = True
+        if opened.pins:
+            await opened.unpinned.wait()
+        await self._close_bank(opened)
+
+    async def _close_bank(self, opened: OpenBank) -> None:
+        with anyio.CancelScope(shield=True):
+            if self.before_closing is not None:
+                await self.before_closing(opened)
+            await opened.database.close()
+
+    async def _change(self, name: str, change: Callable[[Bank], Bank]) -> Bank:
+        async with self._lock:
+            bank = self.get(name)  # as it is now: others may have changed it while we waited
+            changed = change(bank)
+            if changed.name != bank.name and changed.name in self._by_name:
+                raise BankExists(changed.name)
+
+            def update(connection: Connection) -> None:
+                connection.execute(
+                    "UPDATE banks SET name = ?, quota_bytes = ? WHERE id = ?",
+                    (changed.name, changed.quota_bytes, bank.id),
+                )
+
+            def know() -> None:
+                del self._by_name[bank.name]
+                self._by_name[changed.name] = changed
+                if bank.id in self._open:
+                    self._open[bank.id].bank = changed
+
+            await self._catalogue.database.write(update, then=know)
+        return changed
+
+    async def _remove_files(self, id: str) -> None:
+        def remove() -> None:
+            for directory in (self._directory / id, self._catalogue.directory / "backups" / id):
+                if directory.exists():
+                    shutil.rmtree(directory)
+            sync_directory(self._directory)
+
+        self.leaving.add(id)
+        try:
+            await anyio.to_thread.run_sync(remove)
+        except OSError as error:
+            raise file_error(error) from error
+
+        def forget(connection: Connection) -> None:
+            connection.execute("DELETE FROM banks_leaving WHERE id = ?", (id,))
+
+        await self._catalogue.database.write(forget)
+        self.leaving.discard(id)
+
+
+class _Use:
+    """A pin on a bank, for the length of a block."""
+
+    __slots__ = ("_bank", "_banks", "_opened")
+
+    def __init__(self, banks: Banks, bank: Bank) -> None:
+        self._banks = banks
+        self._bank = bank
+        self._opened: OpenBank | None = None
+
+    async def __aenter__(self) -> OpenBank:
+        self._opened = await self._banks.pin(self._bank)
+        return self._opened
+
+    async def __aexit__(self, *exception: object) -> None:
+        if self._opened is not None:
+            self._opened.unpin()
+
+
+def claim(connection: Connection, id: str) -> None:
+    """A bank's database says whose it is: a file put in another's place is refused."""
+    connection.execute("INSERT OR IGNORE INTO state (id, bank) VALUES (1, ?)", (id,))
+    (owner,) = connection.execute("SELECT bank FROM state").fetchone()
+    if owner != id:
+        raise StorageForeign("the database in this bank's place belongs to another bank")

@@ -1,0 +1,368 @@
+"""The engine in this process: banks on this machine's disk.
+
+The verbs are thin: each finds its bank, and hands it a unit of work from the module of its noun.
+"""
+
+import secrets
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
+from msgspec.structs import replace
+
+from store.border import guarded
+from store.engine import ANY, Progress
+from store.errors import InvalidInput
+from store.model import (
+    Bank,
+    Document,
+    Filters,
+    Forgotten,
+    Found,
+    Item,
+    Kind,
+    NewDocument,
+    NewMemory,
+    Page,
+    Put,
+    Query,
+    SourceCount,
+    Stage,
+    Upserted,
+)
+from store.sqlite.bank_access import PAGE_LIMIT, Ranking, check_page
+from store.sqlite.banks import OPEN_LIMIT, Banks
+from store.sqlite.catalogue import Catalogue, wall_clock
+from store.sqlite.database import Connection
+from store.sqlite.knowledge import Notes
+from store.sqlite.maintenance.operations import Care
+from store.sqlite.rows import documents, memories
+from store.sqlite.rows.items import find
+from store.sqlite.rows.memories import Changes, Prepared
+from store.sqlite.search.hybrid import HybridRanking
+from store.sqlite.sessions import Sessions
+from store.validate import (
+    check_labels,
+    check_range,
+    check_text,
+    check_weight,
+    encode_json,
+    plain_query,
+)
+
+UNDO_SECONDS: Final = 24 * 3600
+PUT_MANY_LIMIT: Final = 10_000
+PREPARED_AT_ONCE: Final = 64  # about 2 ms on the event loop, then others have their turn
+LARGE_TEXT: Final = 16_384  # characters from which cutting into words leaves the event loop
+
+
+@guarded
+class EmbeddedEngine(Notes, Care):
+    """See `store.engine.Engine`, which this implements."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        banks: Banks,
+        ranking: Ranking,
+        *,
+        undo_seconds: float = UNDO_SECONDS,
+    ) -> None:
+        super().__init__(catalogue, banks, ranking)
+        self._undo_ms = int(undo_seconds * 1000)
+
+    @property
+    def sessions(self) -> Sessions:
+        return self._catalogue.sessions
+
+    async def close(self) -> None:
+        """Finish what was accepted and close every bank."""
+        await self._banks.close()
+
+    # --- banks ----------------------------------------------------------------------------
+
+    def bank(self, name: str) -> Bank:
+        return self._banks.get(name)
+
+    def banks(self) -> list[Bank]:
+        return self._banks.all()
+
+    async def create_bank(self, name: str, *, quota_bytes: int | None = None) -> Bank:
+        return await self._banks.create(name, quota_bytes=quota_bytes)
+
+    async def rename_bank(self, name: str, new_name: str) -> Bank:
+        return await self._banks.rename(name, new_name)
+
+    async def set_quota(self, name: str, quota_bytes: int | None) -> Bank:
+        return await self._banks.set_quota(name, quota_bytes)
+
+    async def delete_bank(self, name: str) -> None:
+        await self._banks.delete(name)
+
+    # --- items ----------------------------------------------------------------------------
+
+    async def put(self, bank: str, memory: NewMemory) -> Put:
+        prepared = await self._prepare(memory)
+        return await self._put(
+            bank, lambda changes: memories.put(changes, prepared), at_least=len(memory.text)
+        )
+
+    async def put_many(
+        self, bank: str, new: Sequence[NewMemory], *, progress: Progress | None = None
+    ) -> list[Put]:
+        check_range("memories", len(new), 0, PUT_MANY_LIMIT)
+        prepared: list[Prepared] = []
+        for position, memory in enumerate(new):
+            try:
+                prepared.append(await self._prepare(memory))
+            except InvalidInput as error:
+                raise error.within(f"memories[{position}]") from None
+            if position % PREPARED_AT_ONCE == 0:
+                await checkpoint()
+
+        def work(changes: Changes) -> list[Put]:
+            kept: list[Put] = []
+            for each in prepared:
+                kept.append(memories.put(changes, each))
+                if progress is not None:
+                    progress(len(kept), len(prepared))
+            return kept
+
+        return await self._put(bank, work, at_least=sum(len(memory.text) for memory in new))
+
+    async def search(self, query: Query) -> Found:
+        check_range("limit", query.limit, 1, PAGE_LIMIT)
+        check_weight("keyword_weight", query.keyword_weight)
+        check_weight("vector_weight", query.vector_weight)
+        query = replace(
+            query,
+            text=plain_query(query.text),
+            keywords=None if query.keywords is None else plain_query(query.keywords),
+        )
+        async with self._banks.use(query.bank) as opened:
+            return await self._ranking.search(opened, query)
+
+    async def settle(self, bank: str, *, watch: Callable[[Stage], None] | None = None) -> None:
+        """Wait until all that was put can be found by meaning too; imports and benches do."""
+        async with self._banks.use(bank) as opened:
+            await self._ranking.settle(opened, watch)
+
+    async def get(self, bank: str, id: str) -> Item:
+        return await self._read(bank, lambda connection: find(connection, id))
+
+    async def get_many(self, bank: str, ids: Sequence[str]) -> list[Item]:
+        return await self._read(bank, lambda connection: memories.get_many(connection, ids))
+
+    async def recent(
+        self,
+        bank: str,
+        *,
+        kinds: Sequence[Kind] = (),
+        filters: Filters = ANY,
+        limit: int = 20,
+        offset: int = 0,
+    ) -> Page:
+        check_page(limit, offset)
+        return await self._read(
+            bank,
+            lambda connection: memories.listing(
+                connection, kinds=kinds, filters=filters, limit=limit, offset=offset, by="arrival"
+            ),
+        )
+
+    async def timeline(
+        self,
+        bank: str,
+        *,
+        kinds: Sequence[Kind] = ("event", "memory"),
+        filters: Filters = ANY,
+        limit: int = 50,
+        offset: int = 0,
+        newest_first: bool = True,
+    ) -> Page:
+        check_page(limit, offset)
+        return await self._read(
+            bank,
+            lambda connection: memories.listing(
+                connection,
+                kinds=kinds,
+                filters=filters,
+                limit=limit,
+                offset=offset,
+                newest_first=newest_first,
+            ),
+        )
+
+    async def change(
+        self,
+        bank: str,
+        id: str,
+        *,
+        text: str | None = None,
+        title: str | None = None,
+        status: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Item:
+        fields: dict[str, Any] = {}
+        check_labels(title=title, status=status)
+        if text is not None:
+            check_text("text", text, empty=False)
+            fields |= {"text": text, "sameness": None}
+        if title is not None:
+            fields |= {"title": title, "sameness": None}
+        if status is not None:
+            fields["status"] = status
+        if metadata is not None:
+            fields |= {"metadata": encode_json("metadata", metadata), "sameness": None}
+        now = self._now()
+
+        def work(changes: Changes) -> Item:
+            item = find(changes.connection, id)
+            return memories.change_item(changes, item, now, **fields)
+
+        return await self._write(bank, work, grows=True)
+
+    async def forget(self, bank: str, ids: Sequence[str]) -> Forgotten:
+        return await self._forget(bank, lambda connection: memories.rowids_of(connection, ids))
+
+    async def forget_where(
+        self, bank: str, *, kinds: Sequence[Kind] = (), filters: Filters
+    ) -> Forgotten:
+        return await self._forget(
+            bank,
+            lambda connection: memories.rowids_where(connection, kinds=kinds, filters=filters),
+        )
+
+    async def undo(self, bank: str, token: str) -> int:
+        now = self._now()
+        return await self._write(
+            bank,
+            lambda changes: memories.restore(
+                changes, token, now=now, forgotten_since=now - self._undo_ms
+            ),
+        )
+
+    # --- documents ------------------------------------------------------------------------
+
+    async def upsert_document(
+        self, bank: str, document: NewDocument, *, progress: Progress | None = None
+    ) -> Upserted:
+        documents.check(document)
+        await self._banks.ensure(bank)
+        known = await self._write(bank, lambda changes: documents.recognise(changes, document))
+        if known is not None:
+            return known
+        now = self._now()
+        prepare = partial(documents.prepare_document, document, now)
+        prepared = (
+            await anyio.to_thread.run_sync(prepare)
+            if len(document.body) > LARGE_TEXT
+            else prepare()
+        )
+        return await self._put(
+            bank,
+            lambda changes: documents.upsert(changes, prepared, progress),
+            at_least=len(document.body),
+        )
+
+    async def document(self, bank: str, id: str) -> Document:
+        return await self._read(bank, lambda connection: documents.get(connection, id))
+
+    async def find_document(self, bank: str, source: str, source_id: str) -> Document | None:
+        return await self._read(
+            bank, lambda connection: documents.find_by_source(connection, source, source_id)
+        )
+
+    async def documents(
+        self, bank: str, *, source: str | None = None, limit: int = 50, offset: int = 0
+    ) -> list[Document]:
+        check_page(limit, offset)
+        return await self._read(
+            bank,
+            lambda connection: documents.listing(
+                connection, source=source, limit=limit, offset=offset
+            ),
+        )
+
+    async def chunks(self, bank: str, document: str) -> list[Item]:
+        return await self._read(bank, lambda connection: documents.chunks_of(connection, document))
+
+    async def delete_documents(self, bank: str, ids: Sequence[str]) -> int:
+        return await self._write(bank, lambda changes: documents.delete(changes, ids))
+
+    async def sweep_documents(self, bank: str, source: str, run: str) -> int:
+        def work(changes: Changes) -> int:
+            gone = documents.not_seen(changes.connection, source, run)
+            return documents.delete(changes, gone)
+
+        return await self._write(bank, work)
+
+    async def sources(self, bank: str) -> tuple[SourceCount, ...]:
+        return await self._read(bank, documents.counts)
+
+    async def _prepare(self, memory: NewMemory) -> Prepared:
+        now = self._now()
+        text: Any = memory.text  # not looked at yet, so it may be anything
+        if isinstance(text, str) and len(text) > LARGE_TEXT:
+            return await anyio.to_thread.run_sync(memories.prepare, memory, now)
+        return memories.prepare(memory, now)
+
+    async def _forget(self, bank: str, choose: Callable[[Connection], list[int]]) -> Forgotten:
+        now = self._now()
+        token = f"undo_{secrets.token_hex(16)}"
+
+        def work(changes: Changes) -> Forgotten:
+            rowids = choose(changes.connection)
+            return memories.forget(
+                changes, rowids, token=token, now=now, undo_until=now + self._undo_ms
+            )
+
+        return await self._write(bank, work)
+
+
+@asynccontextmanager
+async def open_engine(
+    directory: Path,
+    *,
+    ranking: Callable[[TaskGroup], Ranking] = HybridRanking,
+    catalogue: Catalogue | None = None,
+    now: Callable[[], int] = wall_clock,
+    open_limit: int = OPEN_LIMIT,
+    undo_seconds: float = UNDO_SECONDS,
+) -> AsyncGenerator[EmbeddedEngine]:
+    """The engine of a data directory, for as long as the block lasts.
+
+    The caller holds the directory for itself alone. Work behind the scenes (embedding, building
+    indexes) belongs to this block and ends with it.
+    """
+    own = catalogue is None
+    catalogue = catalogue or await Catalogue.open(directory, now=now)
+    failure: Exception | None = None
+    ranked: Ranking | None = None
+    try:
+        async with anyio.create_task_group() as background:
+            banks = Banks(catalogue, open_limit=open_limit)
+            ranked = ranking(background)
+            banks.before_closing = ranked.leave
+            engine = EmbeddedEngine(catalogue, banks, ranked, undo_seconds=undo_seconds)
+            try:
+                await banks.load()
+                await banks.finish_erasing()
+                yield engine
+            except Exception as error:  # noqa: BLE001  (raised again, outside the task group)
+                failure = error
+            finally:
+                await engine.close()
+                background.cancel_scope.cancel()
+    finally:
+        if ranked is not None:
+            await ranked.close()
+        if own:
+            await catalogue.close()
+    if failure is not None:
+        raise failure  # as it was: a group around it would hide it from `except StoreError`

@@ -1,0 +1,76 @@
+"""Handles: how a client that holds no connection comes back to its session.
+
+A handle is a secret; here are only digests of handles, with the session each leads to and what was
+agreed with its client, as text that only the caller understands. When a session expires or ends,
+its handles lead nowhere.
+"""
+
+from msgspec import Struct
+
+from store.border import guarded
+from store.sqlite.database import Connection, Database
+
+
+class Handle(Struct, frozen=True, kw_only=True):
+    """What a handle leads to."""
+
+    session: str
+    state: str
+
+
+@guarded
+class Handles:
+    """The handles of a catalogue, by digest."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def keep(self, digest: bytes, session: str, state: str) -> None:
+        """Write a handle down, or what is agreed now; committed on return."""
+
+        def write(connection: Connection) -> None:
+            connection.execute(
+                "INSERT INTO handles (digest, session, state) VALUES (?1, ?2, ?3)"
+                " ON CONFLICT (digest) DO UPDATE SET state = ?3",
+                (digest, session, state),
+            )
+
+        await self._database.write(write)
+
+    async def find(self, digest: bytes) -> Handle | None:
+        """What a handle leads to; None when it is unknown or its session is over."""
+
+        def read(connection: Connection) -> Handle | None:
+            row = connection.execute(
+                "SELECT session, state FROM handles JOIN sessions ON sessions.id = session"
+                " WHERE digest = ? AND ended_at IS NULL",
+                (digest,),
+            ).fetchone()
+            return None if row is None else Handle(session=row[0], state=row[1])
+
+        return await self._database.read(read)
+
+    async def all(self) -> list[tuple[bytes, Handle]]:
+        """Every handle that leads somewhere, the longest unseen first."""
+
+        def read(connection: Connection) -> list[tuple[bytes, Handle]]:
+            rows = connection.execute(
+                "SELECT digest, session, state FROM handles JOIN sessions ON sessions.id = session"
+                " WHERE ended_at IS NULL ORDER BY seen_at, session"
+            )
+            return [(row[0], Handle(session=row[1], state=row[2])) for row in rows]
+
+        return await self._database.read(read)
+
+    async def drop(self, digest: bytes) -> None:
+        """The handle leads nowhere any more, and its session is over."""
+
+        def delete(connection: Connection) -> None:
+            connection.execute(
+                "UPDATE sessions SET ended_at = max(seen_at, created_at)"
+                " WHERE ended_at IS NULL AND id = (SELECT session FROM handles WHERE digest = ?)",
+                (digest,),
+            )
+            connection.execute("DELETE FROM handles WHERE digest = ?", (digest,))
+
+        await self._database.write(delete)

@@ -1,0 +1,124 @@
+"""Backups of a bank: whole copies made while it is in use, and believed only after a look inside.
+
+A backup lives beside the banks, is private like them, and counts as a copy when something is
+erased. Restoring puts a verified backup in the bank's place in one rename; what was there before
+becomes a backup itself.
+"""
+
+import shutil
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from store.errors import NotFound, StorageDamaged
+from store.model import BackedUp
+from store.sqlite.database import APPLICATION_ID, BROKEN, Connection, copy_database, opened_copy
+from store.sqlite.files import create_private, make_private_directory, sync_directory, sync_file
+from store.sqlite.migrate import migrations
+from store.sqlite.rows.items import SELECT, is_sound
+
+KEEP: Final = 5
+SUFFIX: Final = ".db"
+
+
+def make(connection: Connection, directory: Path, *, bank: str, name: str, now: int) -> BackedUp:
+    """Copy the bank behind `connection` into `directory` and look at the copy."""
+    make_private_directory(directory)
+    target = directory / f"{name}{SUFFIX}"
+    temporary = directory / f"{name}.tmp"
+    try:
+        copy_database(connection, temporary)
+        items = verify(temporary)
+        sync_file(temporary)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(directory)
+    return BackedUp(bank=bank, name=name, bytes=target.stat().st_size, items=items, made_at=now)
+
+
+def verify(file: Path) -> int:
+    """Open a copy and check file, schema and every row: how many items it holds."""
+    try:
+        with opened_copy(file) as copy:
+            if copy.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+                raise StorageDamaged("the backup is not a copy of a bank")
+            (version,) = copy.execute("PRAGMA user_version").fetchone()
+            if not 0 < version <= len(migrations("bank")):
+                raise StorageDamaged("the backup has a schema this version does not know")
+            if copy.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                raise StorageDamaged("the backup is damaged")
+            rows = 0
+            for row in copy.execute(SELECT):
+                if not is_sound(row):
+                    raise StorageDamaged("the backup holds a damaged row")
+                rows += 1
+    except BROKEN as error:
+        raise StorageDamaged("the backup is damaged") from error
+    return rows
+
+
+def listing(directory: Path, bank: str) -> list[BackedUp]:
+    """The backups there are, newest first. Their items are not counted."""
+    if not directory.is_dir():
+        return []
+    found: list[BackedUp] = []
+    for file in sorted(directory.glob(f"*{SUFFIX}"), reverse=True):
+        with suppress(FileNotFoundError):  # pruned or erased since we looked
+            status = file.stat()
+            made_at = int(status.st_mtime * 1000)
+            found.append(
+                BackedUp(bank=bank, name=file.stem, bytes=status.st_size, items=-1, made_at=made_at)
+            )
+    return found
+
+
+def prune(directory: Path, keep: int, *, spare: Collection[str] = ()) -> int:
+    """Delete all but the newest `keep` backups, and those named in `spare` never.
+
+    What was made just now is not always the newest by name: clocks are set back.
+    """
+    names = sorted((file.stem for file in directory.glob(f"*{SUFFIX}")), reverse=True)
+    old = [name for name in names[keep:] if name not in spare]
+    for name in old:
+        (directory / f"{name}{SUFFIX}").unlink(missing_ok=True)
+    return len(old)
+
+
+def put_in_place(
+    source: Path, database: Path, *, claimed: Callable[[Connection], None], keep_log: bool
+) -> None:
+    """Exchange a closed bank's database for a verified copy of `source`, in one rename.
+
+    `claimed` looks at the copy before it goes live. The bank's log must be gone: the log of the
+    old database beside the new one would be applied to it. With `keep_log` a log that is not empty
+    (somebody still has the old database open) is an error; without, the old one is a loss already.
+    """
+    log = database.with_name(database.name + "-wal")
+    if keep_log and log.exists() and log.stat().st_size:
+        raise StorageDamaged("the bank could not be closed cleanly, so nothing was restored")
+    incoming = database.with_name(database.name + ".incoming")
+    incoming.unlink(missing_ok=True)
+    create_private(incoming)
+    shutil.copyfile(source, incoming)
+    try:
+        with opened_copy(incoming, writable=True) as copy:
+            claimed(copy)
+        verify(incoming)
+        sync_file(incoming)
+        for companion in ("-wal", "-shm"):
+            database.with_name(database.name + companion).unlink(missing_ok=True)
+        incoming.replace(database)
+    finally:
+        incoming.unlink(missing_ok=True)
+    sync_directory(database.parent)
+
+
+def find(directory: Path, name: str) -> Path:
+    """The file of a backup; the name is looked up among those there are, never made into a path."""
+    for file in directory.glob(f"*{SUFFIX}") if directory.is_dir() else ():
+        if file.stem == name:
+            return file
+    raise NotFound("backup", name)

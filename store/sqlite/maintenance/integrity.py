@@ -1,0 +1,278 @@
+"""Checking a bank against its own rules, and mending what can be mended from the rows.
+
+The rows are the truth; words, vectors and counters follow from them and can be made again. A row
+whose digest is wrong is not repaired by guessing: it is put aside, whole, in a file beside the
+database, where a person can look at it, and leaves the bank.
+"""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from store.model import Checked, Problem
+from store.ranking.tokenizer import index_text
+from store.sqlite.database import Connection
+from store.sqlite.files import replace_file
+from store.sqlite.rows.documents import DOCUMENT_COLUMNS
+from store.sqlite.rows.items import (
+    COLUMNS,
+    LIVE,
+    SELECT,
+    Row,
+    is_sound,
+    item_from,
+    item_of,
+    searchable,
+)
+from store.sqlite.rows.memories import changing, count_words
+from store.sqlite.rows.skills import PROFILE_COLUMNS, PROFILES
+
+QUARANTINE: Final = "damaged.jsonl"
+_BATCH: Final = 500
+_DOCUMENTS: Final = f"SELECT {', '.join(DOCUMENT_COLUMNS)}, digest FROM documents"
+
+_FINDABLE: Final = f"SELECT id FROM items WHERE {LIVE}"
+_WORDS: Final = "SELECT id FROM words_docsize"
+_VECTORS: Final = "SELECT item FROM vectors"
+_ORPHANS: Final = "SELECT id FROM items WHERE kind = 'chunk' AND document IS NULL"
+# Sets of rowids that must be empty: (problem, part, query).
+_DIFFERENCES: Final = (
+    ("words-missing", "words", f"{_FINDABLE} EXCEPT {_WORDS}"),
+    ("words-left-over", "words", f"{_WORDS} EXCEPT {_FINDABLE}"),
+    ("vectors-missing", "vectors", f"{_FINDABLE} EXCEPT {_VECTORS}"),
+    ("vectors-left-over", "vectors", f"{_VECTORS} EXCEPT {_FINDABLE}"),
+    ("chunks-without-document", "items", _ORPHANS),
+)
+
+
+class _Damaged(NamedTuple):
+    kind: str
+    columns: tuple[str, ...]
+    row: Row
+
+
+def check(connection: Connection, bank: str) -> Checked:
+    """Everything that can be checked, on the writer's connection with nobody else at work."""
+    with _tolerant(connection):
+        return _check(connection, bank)
+
+
+def _check(connection: Connection, bank: str) -> Checked:
+    problems: list[Problem] = []
+    faults = connection.execute("PRAGMA integrity_check(100)").fetchall()
+    if faults != [("ok",)]:
+        problems.append(
+            Problem(name="database-damaged", part="file", count=len(faults), remedy="restore")
+        )
+    broken = connection.execute("PRAGMA foreign_key_check").fetchall()
+    if broken:
+        problems.append(Problem(name="references-broken", part="items", count=len(broken)))
+    for name, part, query in _DIFFERENCES:
+        (count,) = connection.execute(f"SELECT count(*) FROM ({query})").fetchone()
+        if count:
+            problems.append(Problem(name=name, part=part, count=count))
+    items, wrong_words = _check_items(connection)
+    if items:
+        problems.append(Problem(name="rows-damaged", part="items", count=items))
+    if wrong_words:
+        problems.append(Problem(name="words-wrong", part="words", count=wrong_words))
+    documents = sum(not is_sound(row) for row in connection.execute(_DOCUMENTS))
+    if documents:
+        problems.append(Problem(name="rows-damaged", part="documents", count=documents))
+    profiles = sum(not is_sound(row) for row in connection.execute(PROFILES))
+    if profiles:
+        problems.append(Problem(name="rows-damaged", part="profiles", count=profiles))
+    wrong_vectors = sum(1 for _ in _wrong_vectors(connection))
+    if wrong_vectors:
+        problems.append(Problem(name="vectors-wrong", part="vectors", count=wrong_vectors))
+    if _counters(connection) != _true_counters(connection):
+        problems.append(Problem(name="counters-wrong", part="state"))
+    return Checked(
+        bank=bank,
+        items=_count(connection, f"items WHERE {LIVE}"),
+        words=_count(connection, "words_docsize"),
+        vectors=_count(connection, "vectors"),
+        documents=_count(connection, "documents"),
+        problems=tuple(problems),
+    )
+
+
+def repair(connection: Connection, directory: Path) -> int:
+    """Put damaged rows aside, then make words, vectors and counters follow from the rest.
+
+    How many rows were put aside.
+    """
+    with _tolerant(connection):
+        return _repair(connection, directory)
+
+
+def _repair(connection: Connection, directory: Path) -> int:
+    connection.execute("REINDEX")  # indexes follow from the rows as well
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        damaged = _unsound(connection, "item", COLUMNS, SELECT)
+        damaged += _unsound(connection, "document", DOCUMENT_COLUMNS, _DOCUMENTS)
+        damaged += _unsound(connection, "profile", PROFILE_COLUMNS, PROFILES)
+        if damaged:
+            _put_aside(directory / QUARANTINE, damaged)
+        for kind, _, row in damaged:
+            if kind == "document":
+                connection.execute("UPDATE items SET document = NULL WHERE document = ?", (row[1],))
+                connection.execute("DELETE FROM documents WHERE id = ?", (row[0],))
+            elif kind == "item":
+                connection.execute("DELETE FROM items WHERE id = ?", (row[0],))
+        # By the row's number: a role that is no text any more cannot be asked for.
+        connection.executemany(
+            "DELETE FROM profiles WHERE rowid = ?", _damaged_profiles(connection)
+        )
+        # Chunks of a document that is gone say nothing that can be cited any more.
+        connection.execute("DELETE FROM items WHERE kind = 'chunk' AND document IS NULL")
+        rebuild_words(connection)
+        _realign_vectors(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return len(damaged)
+
+
+def rebuild_words(connection: Connection) -> int:
+    """Make the words of every findable item again, and the counters with them.
+
+    A damaged row is `RowDamaged`: what it says is not to be believed, `repair` comes first.
+    """
+    connection.execute("DELETE FROM words")
+    items = words = 0
+    for row in _rows(connection, f"{SELECT} WHERE {LIVE} AND items.id > ?"):
+        tokens = index_text(searchable(item_of(row)))
+        connection.execute("INSERT INTO words (rowid, tokens) VALUES (?, ?)", (row[0], tokens))
+        items += 1
+        words += count_words(tokens)
+    connection.execute("UPDATE state SET items = ?, words = ?", (items, words))
+    return items
+
+
+def forget_vectors(connection: Connection) -> int:
+    """Mark every vector as still to be made."""
+    with changing(connection) as changes:
+        return connection.execute(
+            "UPDATE vectors SET model = NULL, bytes = NULL, change = ?", (changes.next(),)
+        ).rowcount
+
+
+def _realign_vectors(connection: Connection) -> None:
+    connection.execute(f"DELETE FROM vectors WHERE item NOT IN (SELECT id FROM items WHERE {LIVE})")
+    with changing(connection) as changes:
+        change = changes.next()
+        connection.execute(
+            f"INSERT INTO vectors (item, change) SELECT id, ? FROM items WHERE {LIVE}"
+            " AND id NOT IN (SELECT item FROM vectors)",
+            (change,),
+        )
+        connection.executemany(
+            "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE item = ?",
+            [(change, item) for item in _wrong_vectors(connection)],
+        )
+
+
+def _wrong_vectors(connection: Connection) -> Iterator[int]:
+    """The items whose vector no model can have made: too short, too long, or with no number in it.
+
+    A vector is made of little-endian half floats. One whose exponent bits are all set is infinite
+    or NaN, and these bits are in the second byte; so what is left of the second bytes without the
+    possible ones says enough, and NumPy need not be loaded for it.
+    """
+    rows = connection.execute(
+        "SELECT vectors.item, vectors.bytes, models.dims FROM vectors"
+        " LEFT JOIN models ON models.id = vectors.model WHERE vectors.bytes IS NOT NULL"
+    )
+    for item, vector, dims in rows:
+        if dims is None or len(vector) != 2 * dims or vector[1::2].translate(None, _FINITE):
+            yield item
+
+
+_FINITE: Final = bytes(byte for byte in range(256) if byte & 0x7C != 0x7C)
+
+
+def _damaged_profiles(connection: Connection) -> list[tuple[int]]:
+    rows = connection.execute(f"SELECT rowid, {', '.join(PROFILE_COLUMNS)}, digest FROM profiles")
+    return [(row[0],) for row in rows if not is_sound(row[1:])]
+
+
+def _check_items(connection: Connection) -> tuple[int, int]:
+    damaged = wrong_words = 0
+    for row in _rows(connection, f"{SELECT} WHERE items.id > ?"):
+        if not is_sound(row):
+            damaged += 1
+            continue
+        if row[COLUMNS.index("forgotten_at")] is not None:
+            continue
+        found = connection.execute("SELECT tokens FROM words WHERE rowid = ?", (row[0],)).fetchone()
+        if found is not None and found[0] != index_text(searchable(item_from(row))):
+            wrong_words += 1
+    return damaged, wrong_words
+
+
+def _unsound(
+    connection: Connection, kind: str, columns: tuple[str, ...], select: str
+) -> list[_Damaged]:
+    rows = connection.execute(select)
+    return [_Damaged(kind, columns, row) for row in rows if not is_sound(row)]
+
+
+@contextmanager
+def _tolerant(connection: Connection) -> Generator[None]:
+    """Let text that is no UTF-8 any more through, so that it can be seen to be damaged."""
+
+    def lenient(text: bytes) -> str:
+        return text.decode("utf-8", "surrogateescape")
+
+    connection.text_factory = lenient
+    try:
+        yield
+    finally:
+        connection.text_factory = str
+
+
+def _rows(connection: Connection, select: str) -> Iterator[Row]:
+    """Rows by rising rowid, some at a time; `select` ends in a condition on the last one seen."""
+    last = -1
+    while rows := connection.execute(
+        f"{select} ORDER BY items.id LIMIT {_BATCH}", (last,)
+    ).fetchall():
+        yield from rows
+        last = rows[-1][0]
+
+
+def _put_aside(path: Path, damaged: list[_Damaged]) -> None:
+    lines = [path.read_bytes()] if path.exists() else []
+    for kind, columns, row in damaged:
+        values = {name: _readable(value) for name, value in zip(columns, row[:-1], strict=True)}
+        lines.append(msgspec.json.encode({"damaged": kind, **values}) + b"\n")
+    replace_file(path, b"".join(lines))
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return value
+
+
+def _counters(connection: Connection) -> tuple[int, int]:
+    items, words = connection.execute("SELECT items, words FROM state").fetchone()
+    return items, words
+
+
+def _true_counters(connection: Connection) -> tuple[int, int]:
+    items = _count(connection, "words_docsize")
+    rows = connection.execute("SELECT tokens FROM words")
+    return items, sum(count_words(tokens) for (tokens,) in rows)
+
+
+def _count(connection: Connection, what: str) -> int:
+    (count,) = connection.execute(f"SELECT count(*) FROM {what}").fetchone()
+    return int(count)

@@ -1,0 +1,287 @@
+"""Verbs of care: numbers, health, checking and mending, erasing, export, backup."""
+
+import errno
+import secrets
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+from msgspec.structs import replace
+
+from store.engine import Progress
+from store.errors import (
+    InvalidInput,
+    StorageDamaged,
+    StorageFailed,
+    StorageForeign,
+    StorageFull,
+    StoreError,
+)
+from store.model import (
+    BackedUp,
+    Bank,
+    Checked,
+    Erased,
+    Exported,
+    Health,
+    Imported,
+    SessionActivity,
+    Stats,
+)
+from store.sqlite.bank_access import LONG_READ_SECONDS, Access, check_page, in_changes, shielded
+from store.sqlite.banks import DATABASE, SNAPSHOT, OpenBank, claim
+from store.sqlite.database import Connection, Database, file_error, file_errors
+from store.sqlite.maintenance import backup, erase, integrity, portability
+from store.sqlite.migrate import migrate
+from store.sqlite.rows import memories, stats
+from store.sqlite.rows.memories import Changes
+from store.validate import check_labels
+
+IMPORT_BATCH: Final = 200
+BACKUPS_KEPT: Final = backup.KEEP
+
+
+class Care(Access):
+    """See `store.engine.Engine`."""
+
+    erase_wait_seconds = erase.WAIT_SECONDS
+
+    async def stats(self, bank: str) -> Stats:
+        async with self._banks.use(bank) as opened:
+            return await opened.database.read(
+                lambda connection: stats.stats(connection, opened.name, opened.directory)
+            )
+
+    async def sessions_in(self, bank: str, *, limit: int = 50) -> list[SessionActivity]:
+        check_page(limit, 0)
+        return await self._read(bank, lambda connection: stats.sessions(connection, limit=limit))
+
+    def health(self) -> Health:
+        degraded = set(self._ranking.degraded())
+        for opened in self._banks.open_banks():
+            degraded |= opened.degraded
+            if opened.database.is_full:
+                degraded.add("storage-full")
+        if self._catalogue.database.is_full:
+            degraded.add("storage-full")
+        if self._banks.unfinished:
+            degraded.add("erase-incomplete")
+        if self._banks.leaving:
+            degraded.add("deletion-incomplete")
+        return Health(
+            is_ready=True,
+            degraded=tuple(sorted(degraded)),
+            banks=len(self._banks.all()),
+            open_banks=len(self._banks.open_banks()),
+            sqlite=sqlite3.sqlite_version,
+            embedder=self._ranking.embedder,
+        )
+
+    async def check(self, bank: str) -> Checked:
+        async with self._banks.use(bank) as opened:
+            return await self._check(opened)
+
+    async def repair(self, bank: str) -> Checked:
+        async with self._banks.use(bank) as opened:
+
+            def mend(connection: Connection) -> None:
+                with file_errors():
+                    integrity.repair(connection, opened.directory)
+
+            await opened.database.maintain(mend)
+            await self._void_caches(opened)
+            await self._ranking.written(opened)
+            return await self._check(opened)
+
+    async def rebuild(self, bank: str) -> Checked:
+        async with self._banks.use(bank) as opened:
+            await opened.database.write(integrity.rebuild_words)
+            await opened.database.write(integrity.forget_vectors)
+            await self._void_caches(opened)
+            await self._ranking.written(opened)
+            return await self._check(opened)
+
+    async def export(self, bank: str, path: Path, *, progress: Progress | None = None) -> Exported:
+        async with self._banks.use(bank) as opened:
+
+            def work(connection: Connection) -> Exported:
+                try:
+                    return portability.export(connection, opened.name, path, progress)
+                except OSError as error:
+                    raise _not_exported(error, path) from error
+
+            return await opened.database.read(work, seconds=LONG_READ_SECONDS)
+
+    async def import_file(
+        self, bank: str, path: Path, *, progress: Progress | None = None
+    ) -> Imported:
+        try:
+            total = await anyio.to_thread.run_sync(portability.verify, path)
+        except OSError as error:
+            code = errno.errorcode.get(error.errno or 0, "?")
+            raise InvalidInput("path", f"cannot be read ({code})") from error
+        await self._banks.ensure(bank)
+        created = known = done = 0
+        batches = portability.batches(path, IMPORT_BATCH)
+        while batch := await anyio.to_thread.run_sync(next, batches, None):
+            new, old = await self._put(bank, partial(portability.take, records=batch))
+            created, known, done = created + new, known + old, done + len(batch)
+            if progress is not None:
+                progress(done, total)
+        return Imported(bank=bank, created=created, known=known)
+
+    async def back_up(self, bank: str) -> BackedUp:
+        async with self._banks.use(bank) as opened, opened.copying:
+            return await self._back_up(opened.bank, opened.database)
+
+    async def backups(self, bank: str) -> list[BackedUp]:
+        directory = self._banks.backups(self._banks.get(bank))
+
+        def listing() -> list[BackedUp]:
+            with file_errors():
+                return backup.listing(directory, bank)
+
+        return await anyio.to_thread.run_sync(listing)
+
+    async def restore(self, bank: str, name: str) -> BackedUp:
+        known = self._banks.get(bank)
+        backups = self._banks.backups(known)
+        items = await anyio.to_thread.run_sync(backup.verify, backup.find(backups, name))
+        async with self._banks.exclusively(bank) as directory:
+            # From here on nobody writes: what was acknowledged before is in the backup made now.
+            is_sound = await self._keep_before_restore(known, name)
+            source = backup.find(backups, name)
+            database = directory / DATABASE
+
+            def claimed(connection: Connection) -> None:
+                migrate(connection, "bank", path=database)
+                claim(connection, known.id)
+
+            def exchange() -> None:
+                (directory / SNAPSHOT).unlink(missing_ok=True)
+                backup.put_in_place(source, database, claimed=claimed, keep_log=is_sound)
+
+            try:
+                await anyio.to_thread.run_sync(exchange)
+            except OSError as error:
+                raise file_error(error) from error
+        return BackedUp(bank=bank, name=name, bytes=0, items=items, made_at=self._now())
+
+    async def erase(
+        self,
+        bank: str,
+        ids: Sequence[str] = (),
+        *,
+        documents: Sequence[str] = (),
+        reason: str = "asked for",
+    ) -> Erased:
+        check_labels(reason=reason)
+        now = self._now()
+
+        def work(changes: Changes) -> Erased:
+            return erase.remove(changes, ids, documents=documents, reason=reason, now=now)
+
+        return await self._erase(bank, work)
+
+    async def erase_forgotten(self, bank: str, *, reason: str = "asked for") -> Erased:
+        check_labels(reason=reason)
+        now = self._now()
+
+        def work(changes: Changes) -> Erased:
+            ids = memories.forgotten_ids(changes.connection)
+            return erase.remove(changes, ids, reason=reason, now=now)
+
+        return await self._erase(bank, work)
+
+    async def _erase(self, bank: str, work: Callable[[Changes], Erased]) -> Erased:
+        """All steps of `erase.py`; the catalogue remembers until the last that it has begun."""
+
+        async def erase_all(opened: OpenBank) -> Erased:
+            def begin() -> None:
+                self._banks.unfinished.add(opened.bank.id)
+
+            await self._banks.note_erasing(opened.bank)
+            erased = await opened.database.write(in_changes(work), then=begin)
+            return replace(erased, copies_removed=await self._finish_erase(opened))
+
+        async with self._banks.use(bank) as opened, opened.copying:
+            return await shielded(erase_all(opened))  # begun, it is gone through with
+
+    async def _finish_erase(self, opened: OpenBank) -> int:
+        await self._void_caches(opened)
+
+        def finish(connection: Connection) -> int:
+            with opened.files:
+                return erase.finish(
+                    connection,
+                    opened.directory,
+                    self._banks.backups(opened.bank),
+                    self._now(),
+                    wait_seconds=self.erase_wait_seconds,
+                )
+
+        copies = await opened.database.maintain(finish)
+        await self._banks.note_erased(opened.bank)
+        return copies
+
+    async def _void_caches(self, opened: OpenBank) -> None:
+        """Nothing made from the bank as it was may be used, or written, from now on.
+
+        No await lies between the two: whoever searches next finds no snapshot to begin with.
+        """
+        await self._ranking.reset(opened)
+        opened.drop_snapshot()
+
+    async def _back_up(self, bank: Bank, database: Database, *, spare: str = "") -> BackedUp:
+        now = self._now()
+        directory = self._banks.backups(bank)
+        name = f"{now:015d}-{secrets.token_hex(4)}"
+
+        def work(connection: Connection) -> BackedUp:
+            with file_errors():
+                made = backup.make(connection, directory, bank=bank.name, name=name, now=now)
+                backup.prune(directory, BACKUPS_KEPT, spare=(name, spare))
+            return made
+
+        return await database.read(work, seconds=LONG_READ_SECONDS)
+
+    async def _keep_before_restore(self, bank: Bank, name: str) -> bool:
+        """Back up a closed bank that is about to be replaced by the backup `name`.
+
+        False when there is nothing to keep: a broken bank is what people restore. A bank that is
+        whole and cannot be kept (the disk is full) is not replaced.
+        """
+        try:
+            database = await self._banks.open_database(bank)
+            try:
+                await self._back_up(bank, database, spare=name)
+            finally:
+                await database.close()
+        except (StorageDamaged, StorageFailed, StorageForeign):
+            return False
+        return True
+
+    async def _check(self, opened: OpenBank) -> Checked:
+        checked = await opened.database.maintain(
+            lambda connection: integrity.check(connection, opened.name)
+        )
+        opened.degraded -= {"damaged"}
+        if checked.problems:
+            opened.degraded.add("damaged")
+        return checked
+
+
+def _not_exported(error: OSError, path: Path) -> StoreError:
+    """Why there is no file at `path`; of the path only what the caller gave is said."""
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return InvalidInput("path", f"there is no directory {str(path.parent)!r}")
+    if error.errno == errno.EISDIR:
+        return InvalidInput("path", "is a directory")
+    failure = file_error(error)
+    if isinstance(failure, StorageFull):
+        return failure
+    code = errno.errorcode.get(error.errno or 0, "?")
+    return InvalidInput("path", f"cannot be written ({code})")

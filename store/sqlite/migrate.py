@@ -1,0 +1,88 @@
+"""Schema versions: numbered SQL files, forward only, one transaction each.
+
+The version is SQLite's own `user_version`, which is part of the transaction that changes it: a
+process killed at any moment leaves either the old schema or the new one, never a half. A database
+that holds data is copied beside itself first; the copy is removed by the next erase, because it
+holds what people may want gone. A database from the future is refused, not guessed at.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from store.errors import SchemaTooNew, StorageDamaged
+from store.sqlite.database import Connection, copy_database, opened_copy
+from store.sqlite.files import sync_directory, sync_file
+
+MIGRATIONS: Final = Path(__file__).parent / "migrations"
+
+
+class Migration(NamedTuple):
+    version: int
+    path: Path
+
+
+def migrations(family: str, *, root: Path = MIGRATIONS) -> list[Migration]:
+    """The steps of a family ("catalogue" or "bank"), in order: 0001_name.sql is version 1."""
+    found = sorted((root / family).glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    steps = [Migration(int(path.name[:4]), path) for path in found]
+    if [step.version for step in steps] != list(range(1, len(steps) + 1)):
+        raise StorageDamaged(f"the {family} migrations of this installation are not complete")
+    return steps
+
+
+def migrate(connection: Connection, family: str, *, path: Path, root: Path = MIGRATIONS) -> None:
+    """Bring the database at `path` to the newest schema. To be called with nobody else around."""
+    steps = migrations(family, root=root)
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    if found > len(steps):
+        raise SchemaTooNew(found, len(steps))
+    if 0 < found < len(steps):
+        keep_copy(connection, backup_path(path, found))
+    for step in steps[found:]:
+        apply(connection, step)
+
+
+def backup_path(path: Path, version: int) -> Path:
+    """Where the copy taken before leaving `version` is kept."""
+    return path.with_name(f"{path.name}.before-v{version + 1}")
+
+
+def apply(connection: Connection, step: Migration) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statement in statements(step.path.read_text(encoding="utf-8")):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {step.version}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def statements(script: str) -> Iterator[str]:
+    """The single statements of a script (`executescript` would commit before it begins)."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        raise StorageDamaged("a migration of this installation ends in the middle of a statement")
+
+
+def keep_copy(connection: Connection, target: Path) -> None:
+    """Write a whole, verified copy to `target`, unless an earlier try left one already."""
+    if target.exists():
+        return
+    temporary = target.with_name(target.name + ".tmp")
+    copy_database(connection, temporary)
+    with opened_copy(temporary) as copy:
+        if copy.execute("PRAGMA quick_check").fetchone() != ("ok",):
+            raise StorageDamaged("the copy taken before an upgrade is damaged; nothing was changed")
+    sync_file(temporary)
+    temporary.replace(target)
+    sync_directory(target.parent)

@@ -1,0 +1,159 @@
+"""Skills, narratives and agent profiles: what agents are told before they begin."""
+
+from typing import Any, Final
+
+import msgspec
+
+from store.errors import NotFound
+from store.model import (
+    AgentProfile,
+    Filters,
+    Item,
+    Narrative,
+    NewMemory,
+    NewNarrative,
+    NewSkill,
+    Put,
+    Skill,
+)
+from store.sqlite.database import Connection
+from store.sqlite.rows.items import SELECT, RowDamaged, digest_of, is_sound, item_of, where
+from store.sqlite.rows.memories import Changes, listing, prepare, put
+from store.validate import check_labels, check_list, check_text
+
+PROFILE_COLUMNS: Final = ("agent_role", "fields", "updated_at")
+PROFILES: Final = f"SELECT {', '.join(PROFILE_COLUMNS)}, digest FROM profiles"
+_profile: Final = msgspec.json.Decoder(AgentProfile).decode
+
+
+def put_skill(changes: Changes, skill: NewSkill, now: int) -> Put:
+    """Keep a skill under its name; another one under that name is replaced."""
+    check_text("name", skill.name, empty=False)
+    check_text("summary", skill.summary, empty=False)
+    check_list("methods", skill.methods)
+    check_list("triggers", skill.triggers)
+    details: dict[str, Any] = {}
+    if skill.methods:
+        details["methods"] = list(skill.methods)
+    if skill.triggers:
+        details["triggers"] = list(skill.triggers)
+    new = NewMemory(
+        kind="skill",
+        title=skill.name,
+        text=skill.summary,
+        key=skill.name.casefold(),
+        tags=skill.tags,
+        session=skill.session,
+        source=skill.source,
+        user=skill.user,
+        role=skill.role,
+        metadata=skill.metadata,
+        details=details,
+        provenance=skill.provenance,
+    )
+    return put(changes, prepare(new, now))
+
+
+def skills(connection: Connection, filters: Filters, *, limit: int) -> list[Skill]:
+    """Skills, lately put first."""
+    found = listing(connection, kinds=("skill",), filters=filters, limit=limit, by="arrival")
+    return [skill_of(item) for item in found.items]
+
+
+def put_narrative(changes: Changes, narrative: NewNarrative, now: int) -> Put:
+    """Keep what happened in a span; a newer telling of the same span replaces it."""
+    check_labels(span=narrative.span, name=narrative.name)
+    new = NewMemory(
+        kind="narrative",
+        title=narrative.name,
+        text=narrative.text,
+        category=narrative.span,
+        key="\n".join((narrative.span, narrative.name, narrative.user or "", narrative.role or "")),
+        session=narrative.session,
+        user=narrative.user,
+        role=narrative.role,
+        details={"count": narrative.count},
+        provenance=narrative.provenance,
+    )
+    return put(changes, prepare(new, now))
+
+
+def narratives(
+    connection: Connection, *, span: str, limit: int, filters: Filters
+) -> list[Narrative]:
+    """Narratives of a span, latest name first (days are named so that they sort)."""
+    wanted = msgspec.structs.replace(filters, categories=(span,))
+    condition, values = where(wanted, ("narrative",))
+    rows = connection.execute(
+        f"{SELECT} WHERE {condition} ORDER BY items.title DESC, items.id DESC LIMIT ?",
+        [*values, limit],
+    )
+    return [narrative_of(item_of(row)) for row in rows]
+
+
+def check_profile(profile: AgentProfile) -> None:
+    check_text("agent_role", profile.agent_role, limit=256, empty=False)
+    for field, value in msgspec.to_builtins(profile).items():
+        if isinstance(value, str):
+            check_text(field, value)
+        else:
+            check_list(field, value)
+
+
+def put_profile(connection: Connection, profile: AgentProfile, now: int) -> None:
+    check_profile(profile)
+    row = (profile.agent_role, msgspec.json.encode(profile).decode(), now)
+    connection.execute(
+        "INSERT INTO profiles (agent_role, fields, updated_at, digest) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET fields = excluded.fields, updated_at = excluded.updated_at,"
+        " digest = excluded.digest",
+        (*row, digest_of(row)),
+    )
+
+
+def profile(connection: Connection, agent_role: str) -> AgentProfile:
+    row = connection.execute(f"{PROFILES} WHERE agent_role = ?", (agent_role,)).fetchone()
+    if row is None:
+        raise NotFound("agent profile", agent_role)
+    return profile_of(row)
+
+
+def profiles(connection: Connection) -> list[AgentProfile]:
+    rows = connection.execute(f"{PROFILES} ORDER BY agent_role")
+    return [profile_of(row) for row in rows]
+
+
+def delete_profile(connection: Connection, agent_role: str) -> None:
+    deleted = connection.execute("DELETE FROM profiles WHERE agent_role = ?", (agent_role,))
+    if not deleted.rowcount:
+        raise NotFound("agent profile", agent_role)
+
+
+def skill_of(item: Item) -> Skill:
+    return Skill(
+        id=item.id,
+        name=item.title,
+        summary=item.text,
+        methods=tuple(item.details.get("methods", ())),
+        triggers=tuple(item.details.get("triggers", ())),
+        tags=item.tags,
+        item=item,
+    )
+
+
+def narrative_of(item: Item) -> Narrative:
+    return Narrative(
+        id=item.id,
+        span=item.category or "",
+        name=item.title,
+        text=item.text,
+        count=int(item.details.get("count", 0)),
+        item=item,
+    )
+
+
+def profile_of(row: tuple[Any, ...]) -> AgentProfile:
+    """The profile in a row of `PROFILES`, or `RowDamaged`."""
+    if not is_sound(row):
+        raise RowDamaged("agent profile", 0)
+    return _profile(row[1])

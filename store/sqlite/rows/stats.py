@@ -1,0 +1,79 @@
+"""True numbers about a bank, counted when asked for."""
+
+from collections import Counter
+from pathlib import Path
+
+from store.model import SessionActivity, Stats
+from store.sqlite.database import Connection
+from store.sqlite.rows.documents import counts
+from store.sqlite.rows.items import LIVE
+
+
+def stats(connection: Connection, bank: str, directory: Path) -> Stats:
+    """Everything `Stats` names, from indexes alone: the rows would be most of the work."""
+    by_kind: Counter[str] = Counter()
+    by_category: Counter[str] = Counter()
+    by_label: Counter[str] = Counter()
+    times: list[int] = []
+    groups = connection.execute(
+        "SELECT kind, category, source, document IS NULL, count(*), min(occurred_at),"
+        f" max(occurred_at) FROM items INDEXED BY items_by_time WHERE {LIVE} GROUP BY 1, 2, 3, 4"
+    )
+    for kind, category, source, is_alone, count, first, last in groups:
+        by_kind[kind] += count
+        if kind == "memory":
+            by_category[category or "general"] += count
+        if source is not None and is_alone:
+            by_label[source] += count
+        times += (first, last)
+    model = connection.execute(
+        "SELECT name, revision, dims FROM models JOIN state ON state.model = models.id"
+    ).fetchone()
+    return Stats(
+        bank=bank,
+        items=by_kind.total(),
+        by_kind=dict(by_kind),
+        by_category=dict(sorted(by_category.items())),
+        by_source=counts(connection),
+        by_label=dict(sorted(by_label.items())),
+        sessions=_one(
+            connection,
+            "SELECT count(DISTINCT session) FROM items INDEXED BY items_by_session"
+            f" WHERE session IS NOT NULL AND {LIVE}",
+        ),
+        documents=_one(connection, "SELECT count(*) FROM documents"),
+        forgotten=_one(connection, "SELECT count(*) FROM items WHERE forgotten_by IS NOT NULL"),
+        pending_vectors=_one(connection, "SELECT count(*) FROM vectors WHERE bytes IS NULL"),
+        oldest_at=min(times, default=None),
+        newest_at=max(times, default=None),
+        disk_bytes=disk_bytes(directory),
+        model=None if model is None else f"{model[0]}@{model[1]}/{model[2]}",
+    )
+
+
+def sessions(connection: Connection, *, limit: int) -> list[SessionActivity]:
+    """The sessions a bank holds something of, latest first."""
+    rows = connection.execute(
+        "SELECT session, count(*), min(occurred_at), max(occurred_at) FROM items"
+        f" WHERE session IS NOT NULL AND {LIVE} GROUP BY session"
+        " ORDER BY max(id) DESC LIMIT ?",
+        (limit,),
+    )
+    return [
+        SessionActivity(id=row[0], items=row[1], first_at=row[2], last_at=row[3]) for row in rows
+    ]
+
+
+def disk_bytes(directory: Path) -> int:
+    return sum(file.stat().st_size for file in directory.iterdir() if file.is_file())
+
+
+def database_bytes(connection: Connection) -> int:
+    """What the database itself takes, without free pages."""
+    pages = _one(connection, "PRAGMA page_count") - _one(connection, "PRAGMA freelist_count")
+    return pages * _one(connection, "PRAGMA page_size")
+
+
+def _one(connection: Connection, query: str) -> int:
+    (value,) = connection.execute(query).fetchone()
+    return int(value)

@@ -1,0 +1,182 @@
+"""Tasks and risks: what is to be done, and what may go wrong.
+
+A task that says the same as an open one is that one. Nothing here closes a task by itself: a
+status changes because somebody names the id and the status.
+"""
+
+from typing import Final
+
+from store.model import (
+    LEVELS,
+    RISK_STATUSES,
+    TASK_STATUSES,
+    Filters,
+    Item,
+    NewMemory,
+    NewRisk,
+    NewTask,
+    Put,
+    Risk,
+    Task,
+)
+from store.ranking.similarity import candidates, same_substance, same_words
+from store.sqlite.database import Connection
+from store.sqlite.rows.items import SELECT, find, item_of, where
+from store.sqlite.rows.memories import Changes, change_item, insert_row, listing, prepare
+from store.validate import check_choice, check_text, encode_json
+
+_ORDER: Final = (
+    "CASE items.status WHEN 'in_progress' THEN 0 WHEN 'pending' THEN 1 ELSE 2 END,"
+    " CASE items.level WHEN 'high' THEN 0 WHEN 'medium' THEN 1 ELSE 2 END, items.id DESC"
+)
+
+
+def put(changes: Changes, task: NewTask, now: int) -> Put:
+    """Keep a task, or recognise the open task that it is."""
+    check_text("title", task.title, empty=False)
+    check_choice("status", task.status, TASK_STATUSES)
+    check_choice("priority", task.priority, LEVELS)
+    prepared = prepare(
+        NewMemory(
+            kind="task",
+            title=task.title,
+            text=task.detail,
+            context=task.context,
+            status=task.status,
+            level=task.priority,
+            session=task.session,
+            source=task.source,
+            user=task.user,
+            role=task.role,
+            metadata=task.metadata,
+            details={"effort": task.effort} if task.effort else {},
+            provenance=task.provenance,
+        ),
+        now,
+    )
+    for known in candidates(changes.connection, "task", task.title):
+        if (
+            known.status != "completed"
+            and known.user == task.user
+            and same_substance(known.title, task.title)
+        ):
+            known = change_item(changes, known, now, repeats=known.repeats + 1)
+            return Put(id=known.id, rowid=known.rowid, duplicate=True, repeats=known.repeats)
+    return insert_row(changes, prepared, document=None, position=None)
+
+
+def change(
+    changes: Changes,
+    id: str,
+    now: int,
+    *,
+    status: str | None = None,
+    priority: str | None = None,
+    detail: str | None = None,
+) -> Task:
+    """Change a task by its id."""
+    item = find(changes.connection, id, kind="task")
+    fields: dict[str, str] = {}
+    if status is not None:
+        check_choice("status", status, TASK_STATUSES)
+        fields["status"] = status
+    if priority is not None:
+        check_choice("priority", priority, LEVELS)
+        fields["level"] = priority
+    if detail is not None:
+        check_text("detail", detail)
+        fields["text"] = detail
+    return task_of(change_item(changes, item, now, **fields))
+
+
+def page(
+    connection: Connection, filters: Filters, *, limit: int, offset: int
+) -> tuple[list[Task], int]:
+    """Tasks: those in progress first, then by priority, then the newest; and how many in all."""
+    condition, values = where(filters, ("task",))
+    total = connection.execute(f"SELECT count(*) FROM items WHERE {condition}", values).fetchone()
+    rows = connection.execute(
+        f"{SELECT} WHERE {condition} ORDER BY {_ORDER} LIMIT ? OFFSET ?", [*values, limit, offset]
+    )
+    return [task_of(item_of(row)) for row in rows], total[0]
+
+
+def put_risk(changes: Changes, risk: NewRisk, now: int) -> Put:
+    """Keep a risk; an active one with the same title is brought up to date instead."""
+    check_text("title", risk.title, empty=False)
+    check_choice("status", risk.status, RISK_STATUSES)
+    check_choice("level", risk.level, LEVELS)
+    details = {"mitigation": risk.mitigation} if risk.mitigation else {}
+    prepared = prepare(
+        NewMemory(
+            kind="risk",
+            title=risk.title,
+            text=risk.detail,
+            status=risk.status,
+            level=risk.level,
+            session=risk.session,
+            source=risk.source,
+            user=risk.user,
+            role=risk.role,
+            metadata=risk.metadata,
+            details=details,
+            provenance=risk.provenance,
+        ),
+        now,
+    )
+    for known in candidates(changes.connection, "risk", risk.title):
+        if known.user == risk.user and same_words(known.title, risk.title):
+            known = change_item(
+                changes,
+                known,
+                now,
+                text=risk.detail or known.text,
+                level=risk.level,
+                status=risk.status,
+                details=encode_json("details", {**known.details, **details}),
+                repeats=known.repeats + 1,
+            )
+            return Put(id=known.id, rowid=known.rowid, duplicate=True, repeats=known.repeats)
+    return insert_row(changes, prepared, document=None, position=None)
+
+
+def change_risk(changes: Changes, id: str, now: int, *, status: str) -> Risk:
+    check_choice("status", status, RISK_STATUSES)
+    item = find(changes.connection, id, kind="risk")
+    return risk_of(change_item(changes, item, now, status=status))
+
+
+def risk_page(
+    connection: Connection, filters: Filters, *, limit: int, offset: int
+) -> tuple[list[Risk], int]:
+    """Risks, newest first; and how many there are in all."""
+    found = listing(
+        connection, kinds=("risk",), filters=filters, limit=limit, offset=offset, by="arrival"
+    )
+    return [risk_of(item) for item in found.items], found.total
+
+
+def task_of(item: Item) -> Task:
+    return Task(
+        id=item.id,
+        title=item.title,
+        detail=item.text,
+        priority=item.level or "medium",
+        status=item.status or "pending",
+        context=item.context,
+        effort=item.details.get("effort"),
+        updated_at=item.updated_at,
+        item=item,
+    )
+
+
+def risk_of(item: Item) -> Risk:
+    return Risk(
+        id=item.id,
+        title=item.title,
+        detail=item.text,
+        level=item.level or "medium",
+        mitigation=item.details.get("mitigation", ""),
+        status=item.status or "active",
+        item=item,
+    )

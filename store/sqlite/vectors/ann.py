@@ -1,0 +1,132 @@
+"""A usearch graph over a bank's vectors: how one is made, and what it does not lead to.
+
+A graph finds what its links lead to. Two threads building one, or many vectors that are nearly
+the same, leave a few without a link from anywhere: about ten in 100,000, which no search would
+ever return. So every vector of a new graph is looked for once, and those it does not lead to,
+the strays, are kept beside it and compared one by one. A graph that is extended by one thread
+loses none (measured: 10,000 added to 90,000).
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from store.embedding.embedder import Identity
+from store.embedding.native_libraries import load_usearch
+from store.sqlite.vectors.matrix import Matrix, Vectors, pack, quantise, unpack
+from store.sqlite.vectors.snapshot import Header, SnapshotBroken
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CONNECTIVITY: Final = 16
+EXPANSION_ADD: Final = 128
+EXPANSION_SEARCH: Final = 192
+METRIC: Final = "cos"
+DTYPE: Final = "i8"
+_LOOK_EXPANSION: Final = 16  # finds all but a few hundredths of a percent, eight times as fast
+_LOOK_AMONG: Final = 10
+_SAME: Final = 1e-5  # a distance that only equal rows have
+
+
+class GraphBuilder:
+    """A graph in the making, used by one thread."""
+
+    def __init__(self, identity: Identity, generation: int) -> None:
+        self.identity = identity
+        self.generation = generation
+        self.covered = 0
+        self.graph: Any = _new_graph(identity.dims)
+        self.strays = Matrix(identity.dims)
+
+    def add(self, rows: Vectors, *, threads: int) -> None:
+        """Add vectors in order of their change number; a later one takes an earlier one's place."""
+        import numpy as np
+
+        if not rows:
+            return
+        latest = {item: content for item, _, content in rows}
+        keys = np.array(list(latest), dtype=np.uint64)
+        for key in keys.tolist():
+            if key in self.graph:
+                self.graph.remove(key)
+        make_room(self.graph, len(keys))
+        vectors, _ = quantise(unpack(latest.values(), self.identity.dims))
+        self.graph.add(keys, vectors, threads=threads)
+        self.covered = rows[-1][1]
+
+    def keys(self) -> "NDArray[np.uint64]":
+        import numpy as np
+
+        return np.asarray(self.graph.keys)
+
+    def look_for(self, keys: "NDArray[np.uint64]", *, threads: int) -> None:
+        """Search for each of these by its own vector; those that are not found are strays."""
+        for expansion in (_LOOK_EXPANSION, EXPANSION_SEARCH):
+            if len(keys):
+                keys = self._missed(keys, expansion, threads)
+        self._set_beside(keys)
+
+    def restore(self, header: Header, content: memoryview) -> None:
+        import numpy as np
+
+        self.graph.load(content)
+        if len(self.graph) != header.count or self.graph.ndim != self.identity.dims:
+            raise SnapshotBroken("graph of another size")
+        self._set_beside(np.array(header.strays, dtype=np.uint64))
+        self.covered = header.change
+
+    def _missed(
+        self, keys: "NDArray[np.uint64]", expansion: int, threads: int
+    ) -> "NDArray[np.uint64]":
+        """Those neither found nor equal to everything that was."""
+        count = min(_LOOK_AMONG, len(self.graph))
+        self.graph.expansion_search = expansion
+        try:
+            matches = self.graph.search(self._rows(keys), count, threads=threads)
+        finally:
+            self.graph.expansion_search = EXPANSION_SEARCH
+        found, distances = matches.keys, matches.distances
+        if len(keys) == 1:  # then usearch answers with one dimension less
+            found, distances = found.reshape(1, -1), distances.reshape(1, -1)
+        is_found = (found == keys[:, None]).any(axis=1)
+        if found.shape[1] == count:
+            is_found |= distances[:, -1] <= _SAME
+        missed: NDArray[np.uint64] = keys[~is_found]
+        return missed
+
+    def _set_beside(self, keys: "NDArray[np.uint64]") -> None:
+        import numpy as np
+
+        if not len(keys):
+            return
+        vectors = self._rows(keys).astype(np.float32)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        rows = zip(keys.tolist(), pack(vectors), strict=True)
+        self.strays.append([(key, 0, content) for key, content in rows])
+
+    def _rows(self, keys: "NDArray[np.uint64]") -> "NDArray[np.int8]":
+        import numpy as np
+
+        rows = self.graph.get(keys)
+        if any(row is None for row in rows):
+            raise SnapshotBroken("a key the graph does not have")
+        return np.vstack(rows)
+
+
+def _new_graph(dims: int) -> Any:
+    return load_usearch().Index(
+        ndim=dims,
+        metric=METRIC,
+        dtype=DTYPE,
+        connectivity=CONNECTIVITY,
+        expansion_add=EXPANSION_ADD,
+        expansion_search=EXPANSION_SEARCH,
+    )
+
+
+def make_room(graph: Any, extra: int) -> None:
+    """Grow a graph by large steps: usearch grows by copying."""
+    if len(graph) + extra > graph.capacity:
+        reserve = getattr(graph, "reserve", None)
+        if reserve is not None:
+            reserve((len(graph) + extra) * 3 // 2)

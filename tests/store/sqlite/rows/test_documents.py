@@ -1,0 +1,203 @@
+"""Documents: cut where they cut themselves, replaced in place, swept when gone."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from store.chunking import CHUNK_LIMIT, OVERLAP, chunk_ids, chunks
+from store.errors import InvalidInput, NotFound, TextTooLong
+from store.model import Filters, NewDocument, Query
+from store.sqlite.engine import EmbeddedEngine
+
+GUIDE = """# Guide
+
+Intro paragraph about the guide.
+
+## Install
+
+Run the installer. It takes a minute.
+
+```
+# not a heading
+pip install thing
+```
+
+## Use
+
+""" + "\n\n".join(
+    f"Paragraph {n} tells about feature number {n}. " + "More words here. " * 12 for n in range(12)
+)
+
+
+def test_a_guide_is_cut_at_its_headings_and_not_inside_code() -> None:
+    pieces = chunks(GUIDE)
+
+    assert [piece.heading for piece in pieces][:1] == ["Guide"]
+    assert pieces[-1].heading == "Guide > Use"
+    assert not any("not a heading" in piece.heading for piece in pieces)
+    assert all(len(piece.text) <= CHUNK_LIMIT + OVERLAP + 1 for piece in pieces)
+
+
+def test_a_chunk_begins_with_the_end_of_the_one_before_in_its_section() -> None:
+    pieces = [piece for piece in chunks(GUIDE) if piece.heading == "Guide > Use"]
+
+    assert len(pieces) > 2
+    for before, after in pairwise(pieces):
+        overlap = after.text[: len(after.text) - len(GUIDE[after.start : after.end].strip())]
+        assert overlap.strip()
+        assert overlap.strip() in before.text
+
+
+@given(st.text(alphabet=st.sampled_from("ab. \n#`é。x"), max_size=4000))
+def test_every_character_of_a_body_is_in_exactly_one_chunk(body: str) -> None:
+    pieces = chunks(body)
+
+    covered = "".join(body[piece.start : piece.end] for piece in pieces)
+    assert "".join(covered.split()) == "".join(body.split())
+    for piece in pieces:
+        assert piece.end - piece.start <= CHUNK_LIMIT
+        assert body[piece.start : piece.end].strip() in piece.text
+    ids = chunk_ids("s", "d", pieces)
+    assert len(set(ids)) == len(ids)
+
+
+def test_an_edit_keeps_the_ids_of_the_other_sections() -> None:
+    edited = GUIDE.replace("It takes a minute.", "It takes two minutes now.")
+
+    before = set(chunk_ids("s", "d", chunks(GUIDE)))
+    after = set(chunk_ids("s", "d", chunks(edited)))
+
+    assert len(before - after) == 1
+    assert len(before & after) >= 3
+
+
+@pytest.mark.anyio
+async def test_a_document_is_created_recognised_updated_and_deleted(
+    engine: EmbeddedEngine,
+) -> None:
+    guide = NewDocument(source="docs", source_id="guide.md", title="The guide", body=GUIDE)
+    created = await engine.upsert_document("w", guide)
+    again = await engine.upsert_document("w", guide)
+    edited = await engine.upsert_document(
+        "w",
+        NewDocument(
+            source="docs",
+            source_id="guide.md",
+            title="The guide",
+            body=GUIDE.replace("takes a minute", "takes a zebra"),
+        ),
+    )
+
+    assert (created.outcome, again.outcome, edited.outcome) == ("created", "unchanged", "updated")
+    assert created.id == again.id == edited.id
+    assert 0 < edited.chunks_kept < edited.chunks
+    found = await engine.search(Query(bank="w", text="zebra"))
+    assert [hit.item.document for hit in found.hits] == [created.id]
+    assert (await engine.search(Query(bank="w", text="minute"))).hits == ()
+    document = await engine.document("w", created.id)
+    assert document.body.count("zebra") == 1
+    parts = await engine.chunks("w", created.id)
+    assert [part.position for part in parts] == list(range(edited.chunks))
+    (source,) = await engine.sources("w")
+    assert (source.source, source.documents, source.chunks) == ("docs", 1, edited.chunks)
+    assert (await engine.check("w")).problems == ()
+
+    assert await engine.delete_documents("w", [created.id, "unknown"]) == 1
+    assert (await engine.stats("w")).items == 0
+    with pytest.raises(NotFound):
+        await engine.document("w", created.id)
+    assert (await engine.check("w")).problems == ()
+
+
+@pytest.mark.anyio
+async def test_a_run_sweeps_what_it_did_not_see(engine: EmbeddedEngine) -> None:
+    for n in range(4):
+        await engine.upsert_document(
+            "w", NewDocument(source="git", source_id=f"f{n}", body=f"file {n}", run="1")
+        )
+    await engine.upsert_document("w", NewDocument(source="web", source_id="p", body="a page"))
+    for n in range(2):
+        await engine.upsert_document(
+            "w", NewDocument(source="git", source_id=f"f{n}", body=f"file {n}", run="2")
+        )
+
+    assert await engine.sweep_documents("w", "git", "2") == 2
+
+    left = {document.source_id for document in await engine.documents("w")}
+    assert left == {"f0", "f1", "p"}
+    assert await engine.find_document("w", "git", "f3") is None
+
+
+@pytest.mark.anyio
+async def test_a_document_that_cannot_be_kept_is_refused(engine: EmbeddedEngine) -> None:
+    with pytest.raises(InvalidInput):
+        await engine.upsert_document("w", NewDocument(source="", source_id="x", body="b"))
+    with pytest.raises(TextTooLong):
+        await engine.upsert_document(
+            "w", NewDocument(source="s", source_id="x", body="b" * (16 * 1024 * 1024 + 1))
+        )
+
+    assert engine.banks() == []
+
+
+async def test_passages_are_counted_as_they_are_written(engine: EmbeddedEngine) -> None:
+    seen: list[tuple[int, int]] = []
+    body = "\n\n".join(f"# Part {n}\n\n" + "Words follow words. " * 80 for n in range(5))
+    document = NewDocument(source="s", source_id="1", title="T", body=body)
+    for _ in range(2):  # the second time there is nothing to write
+        put = await engine.upsert_document(
+            "bank", document, progress=lambda *done: seen.append(done)
+        )
+    assert put.chunks > 1
+    assert seen == [(n, put.chunks) for n in range(1, put.chunks + 1)]
+
+
+async def test_unchanged_chunks_follow_their_document_in_title_user_and_time(
+    engine: EmbeddedEngine,
+) -> None:
+    first = NewDocument(
+        source="s", source_id="1", body="# H\nhello world", title="Pear", user="ana", updated_at=1
+    )
+    await engine.upsert_document("w", first)
+    (before,) = (await engine.recent("w", kinds=("chunk",))).items
+
+    await engine.upsert_document("w", replace(first, title="Plum", user="ben", updated_at=5))
+
+    (after,) = (await engine.recent("w", kinds=("chunk",))).items
+    assert after.id == before.id
+    assert (after.title, after.user, after.occurred_at) == ("Plum > H", "ben", 5)
+    assert (await engine.search(Query(bank="w", text="plum", mode="keyword"))).hits
+    assert not (await engine.search(Query(bank="w", text="pear", mode="keyword"))).hits
+    assert (await engine.check("w")).problems == ()
+
+
+async def test_a_document_that_comes_from_another_user_is_theirs(engine: EmbeddedEngine) -> None:
+    mine = NewDocument(source="s", source_id="1", body="hello world", user="ana")
+    await engine.upsert_document("w", mine)
+
+    again = await engine.upsert_document("w", replace(mine, user="ben"))
+
+    assert again.outcome == "updated"
+    assert (await engine.recent("w", filters=Filters(user="ben"))).total == 1
+    assert (await engine.recent("w", filters=Filters(user="ana"))).total == 0
+
+
+async def test_a_forgotten_chunk_follows_its_document_and_stays_forgotten(
+    engine: EmbeddedEngine,
+) -> None:
+    first = NewDocument(source="s", source_id="1", body="hello world", title="Pear")
+    await engine.upsert_document("w", first)
+    (chunk,) = (await engine.recent("w")).items
+    forgotten = await engine.forget("w", [chunk.id])
+
+    await engine.upsert_document("w", replace(first, title="Plum"))
+
+    assert (await engine.recent("w")).total == 0
+    assert (await engine.check("w")).problems == ()
+    assert forgotten.token is not None
+    await engine.undo("w", forgotten.token)
+    assert (await engine.get("w", chunk.id)).title == "Plum"
+    assert (await engine.check("w")).problems == ()
