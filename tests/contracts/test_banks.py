@@ -164,7 +164,8 @@ def test_the_daemon_stays_small_until_meaning_is_asked_for(home: Home, start: Jo
 
 def test_the_bridge_imports_nothing_heavy_for_a_bank_of_its_own(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib; from daemon.bridge.project_bank import bank_of; bank_of(pathlib.Path.cwd());"
+        "import sys, pathlib; from daemon.bridge.project_bank import bank_of;"
+        "bank_of(pathlib.Path.cwd());"
         "print(sorted(m for m in ('numpy', 'msgspec', 'anyio', 'asyncio', 'store', 'subprocess')"
         " if m in sys.modules))"
     )

@@ -100,7 +100,10 @@ def test_nothing_heavy_is_imported_before_the_first_text() -> None:
     "order", ["load_usearch(); load_onnxruntime()", "load_onnxruntime(); load_usearch()"]
 )
 def test_the_native_libraries_live_together_in_either_order(order: str) -> None:
-    code = f"from store.embedding.native_libraries import *; {order}; import numpy; print(numpy.ones(3) @ numpy.ones(3))"
+    code = (
+        f"from store.embedding.native_libraries import *; {order};"
+        "import numpy; print(numpy.ones(3) @ numpy.ones(3))"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True)
 
 

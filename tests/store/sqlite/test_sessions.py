@@ -155,7 +155,10 @@ async def test_a_damaged_sessions_file_is_refused_whole(
 
 def test_importing_the_catalogue_loads_no_heavy_library() -> None:
     heavy = "numpy usearch onnxruntime"
-    code = f"import sys, store.sqlite.catalogue; print([m for m in '{heavy}'.split() if m in sys.modules])"
+    code = (
+        "import sys, store.sqlite.catalogue;"
+        f"print([m for m in '{heavy}'.split() if m in sys.modules])"
+    )
 
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

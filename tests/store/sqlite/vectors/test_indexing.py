@@ -220,7 +220,7 @@ def test_a_process_that_leaves_while_vectors_are_made_ends_in_order(tmp_path: Pa
     program = """
 import sys, anyio
 from pathlib import Path
-from store.embedded import open_engine
+from store.sqlite.engine import open_engine
 from store.model import NewMemory, Query
 
 async def main():
