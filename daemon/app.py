@@ -39,7 +39,7 @@ from daemon.rpc.peer import DEFAULT_BANK
 from daemon.rpc.sessions import SessionKeeper
 from daemon.tools.specification import Registry
 from daemon.tools.surface import Surface
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
 from store.embedding.embedder import Embedder, EmbeddingSettings, EndpointSettings, choose_embedder
@@ -72,9 +72,9 @@ def _fixture_surface() -> Surface:
 class Surfaces:
     """Which surface a connection sees."""
 
-    def __init__(self, settings: Settings, house: House) -> None:
+    def __init__(self, settings: Settings, toolkit: Toolkit) -> None:
         self._settings = settings
-        self._house = house
+        self._toolkit = toolkit
         self._made: dict[str, Surface] = {}
 
     def __call__(self, dialects: str, fixtures: bool) -> Surface:
@@ -84,13 +84,13 @@ class Surfaces:
             raise LookupError("fixtures: this daemon was started without --fixtures")
         found = self._made.get(dialects)
         if found is None:
-            specs = build(chosen(dialects), self._house)
+            specs = build(chosen(dialects), self._toolkit)
             found = self._made[dialects] = Surface(
                 name=dialects,
                 tools=Registry(specs),
-                resources=MemoryResources(self._house),
-                prompts=MemoryPrompts(self._house),
-                completions=MemoryCompletions(self._house),
+                resources=MemoryResources(self._toolkit),
+                prompts=MemoryPrompts(self._toolkit),
+                completions=MemoryCompletions(self._toolkit),
             )
         return found
 
@@ -154,7 +154,7 @@ def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
 
 
 def _make_hub(settings: Settings, tasks: TaskGroup, store: Opened) -> Hub:
-    house = House(
+    toolkit = Toolkit(
         engine=store.engine,
         now=wall_clock,
         final_limit=settings.final_limit,
@@ -164,7 +164,7 @@ def _make_hub(settings: Settings, tasks: TaskGroup, store: Opened) -> Hub:
         settings,
         tasks=tasks,
         sessions=store.sessions,
-        surfaces=Surfaces(settings, house),
+        surfaces=Surfaces(settings, toolkit),
         engine=store.engine.health,
         care=Caretaker(store.engine),
         tracer=find_tracer(),

@@ -18,12 +18,12 @@ from store.model import (
     Checked,
     Day,
     Document,
+    EngineHealth,
     Erased,
     Exported,
     Filters,
     Forgotten,
     Found,
-    Health,
     Imported,
     Item,
     Kind,
@@ -235,7 +235,7 @@ class Engine(Protocol):
     # --- numbers, health, care -------------------------------------------------------------
     async def stats(self, bank: str) -> Stats: ...
     async def sessions_in(self, bank: str, *, limit: int = 50) -> list[SessionActivity]: ...
-    def health(self) -> Health: ...
+    def health(self) -> EngineHealth: ...
     async def check(self, bank: str) -> Checked: ...
     async def repair(self, bank: str) -> Checked:
         """Mend what follows from the rows, put damaged rows aside, and check again."""

@@ -508,7 +508,7 @@ class Stage(Struct, frozen=True, kw_only=True):
     total: int
 
 
-class Health(Struct, frozen=True, kw_only=True):
+class EngineHealth(Struct, frozen=True, kw_only=True):
     """Whether the engine works, and by name what of it works less well than it should."""
 
     is_ready: bool

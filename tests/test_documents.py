@@ -18,7 +18,7 @@ from protocol.framing import DEFAULT_FRAME_LIMIT
 from protocol.revisions import SUPPORTED
 from scripts.tables import with_tables
 from store.model import DOCUMENT_LIMIT, TEXT_LIMIT
-from tests.support.house import any_house
+from tests.support.toolkit import any_toolkit
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -64,7 +64,7 @@ def test_every_fault_is_documented() -> None:
 
 
 def test_every_tool_is_documented() -> None:
-    for spec in build(list(DIALECTS), any_house()):
+    for spec in build(list(DIALECTS), any_toolkit()):
         assert f"`{spec.name}`" in README, spec.name
 
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from daemon.tools.specification import ArgumentsRefused, Context, NoArguments, ToolSpec
-from daemon.tools.toolkit import House, iso, words_of
+from daemon.tools.toolkit import Toolkit, iso, words_of
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound, NotFound
 from store.model import Document, Filters, Found, Hit, Item, Query
@@ -76,10 +76,10 @@ class Sources(Struct, frozen=True, kw_only=True):
     sources: list[Source]
 
 
-async def search(house: House, arguments: SearchArguments, context: Context) -> Rows:
+async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context) -> Rows:
     if not arguments.query.strip():
         raise ArgumentsRefused("query: must not be empty")
-    limit = house.final_limit if arguments.limit is UNSET else min(MOST, arguments.limit)
+    limit = toolkit.final_limit if arguments.limit is UNSET else min(MOST, arguments.limit)
     sources = () if arguments.source is UNSET else (arguments.source,)
     wanted = limit * CHUNKS_A_DOCUMENT
     while True:
@@ -91,14 +91,14 @@ async def search(house: House, arguments: SearchArguments, context: Context) -> 
             filters=Filters(sources=sources),
         )
         try:
-            found = await house.engine.search(query)
+            found = await toolkit.engine.search(query)
         except BankNotFound:  # the default bank is made by the first thing stored
             return Rows(results=[])
         best = _best_of_each(found.hits)
         if len(best) >= limit or not _has_more(found, query):
             break
         wanted *= CHUNKS_A_DOCUMENT
-    rows = [await _row(house, context.bank, hit) for hit in best[:limit]]
+    rows = [await _row(toolkit, context.bank, hit) for hit in best[:limit]]
     rows.sort(key=lambda placed: placed[0])
     return Rows(results=[row for _, row in rows])
 
@@ -115,10 +115,10 @@ def _has_more(found: Found, query: Query) -> bool:
     return len(found.hits) == query.limit and query.limit < MOST_HITS
 
 
-async def _row(house: House, bank: str, hit: Hit) -> tuple[tuple[float, int, str], Row]:
+async def _row(toolkit: Toolkit, bank: str, hit: Hit) -> tuple[tuple[float, int, str], Row]:
     """A row and its place: the order does not depend on what else was found."""
     item = hit.item
-    document = await house.engine.document(bank, item.document) if item.document else None
+    document = await toolkit.engine.document(bank, item.document) if item.document else None
     whole = of_document(document) if document else of_item(item)
     row = Row(
         id=whole.id,
@@ -133,20 +133,20 @@ async def _row(house: House, bank: str, hit: Hit) -> tuple[tuple[float, int, str
     return (-row.score, -newest, row.id), row
 
 
-async def get(house: House, arguments: GetArguments, context: Context) -> Whole:
+async def get(toolkit: Toolkit, arguments: GetArguments, context: Context) -> Whole:
     try:
-        return await _get(house, context.bank, arguments.id)
+        return await _get(toolkit, context.bank, arguments.id)
     except (BankNotFound, NotFound):
         raise NotFound("document", arguments.id) from None
 
 
-async def _get(house: House, bank: str, id: str) -> Whole:
+async def _get(toolkit: Toolkit, bank: str, id: str) -> Whole:
     try:
-        return of_document(await house.engine.document(bank, id))
+        return of_document(await toolkit.engine.document(bank, id))
     except NotFound:
-        item = await house.engine.get(bank, id)
+        item = await toolkit.engine.get(bank, id)
     if item.document is not None:
-        return of_document(await house.engine.document(bank, item.document))
+        return of_document(await toolkit.engine.document(bank, item.document))
     return of_item(item)
 
 
@@ -178,9 +178,9 @@ def of_item(item: Item) -> Whole:
     )
 
 
-async def list_sources(house: House, _arguments: NoArguments, context: Context) -> Sources:
+async def list_sources(toolkit: Toolkit, _arguments: NoArguments, context: Context) -> Sources:
     try:
-        stats = await house.engine.stats(context.bank)
+        stats = await toolkit.engine.stats(context.bank)
     except BankNotFound:
         return Sources(sources=[])
     counts = {source.source: source.documents for source in stats.by_source}
@@ -232,7 +232,7 @@ SEARCH_SCHEMA: Final[dict[str, Any]] = {
 }
 
 
-def tools(house: House) -> list[ToolSpec]:
+def tools(toolkit: Toolkit) -> list[ToolSpec]:
     return [
         ToolSpec(
             name="search",
@@ -241,7 +241,7 @@ def tools(house: House) -> list[ToolSpec]:
             arguments=SearchArguments,
             input_schema=SEARCH_SCHEMA,
             output=Rows,
-            run=partial(search, house),
+            run=partial(search, toolkit),
             read_only=True,
             refuse=_refuse,
             fail=_fail,
@@ -253,7 +253,7 @@ def tools(house: House) -> list[ToolSpec]:
             description="Retrieve a full document by ID",
             arguments=GetArguments,
             output=Whole,
-            run=partial(get, house),
+            run=partial(get, toolkit),
             read_only=True,
             refuse=_refuse,
             fail=_fail,
@@ -263,7 +263,7 @@ def tools(house: House) -> list[ToolSpec]:
             title="List sources",
             description="List configured data sources",
             output=Sources,
-            run=partial(list_sources, house),
+            run=partial(list_sources, toolkit),
             read_only=True,
             refuse=_refuse,
             fail=_fail,

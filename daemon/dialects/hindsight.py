@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from daemon.tools.specification import ArgumentsRefused, Context, ToolSpec
 from daemon.tools.token_estimate import estimate
-from daemon.tools.toolkit import House, iso, provenance, words_of
+from daemon.tools.toolkit import Toolkit, iso, provenance, words_of
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound
 from store.model import Hit, Item, NewMemory, Query
@@ -65,8 +65,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     results: list[Fact]
 
 
-async def put(house: House, arguments: PutArguments, context: Context) -> str:
-    await house.engine.put(
+async def put(toolkit: Toolkit, arguments: PutArguments, context: Context) -> str:
+    await toolkit.engine.put(
         arguments.bank_id,
         NewMemory(
             id=str(uuid.uuid4()),
@@ -80,11 +80,11 @@ async def put(house: House, arguments: PutArguments, context: Context) -> str:
     return STORED
 
 
-async def search(house: House, arguments: SearchArguments, _context: Context) -> Facts:
+async def search(toolkit: Toolkit, arguments: SearchArguments, _context: Context) -> Facts:
     if not arguments.query.strip():
         raise ArgumentsRefused("query: must not be empty")
     limit = min(MOST_HITS, arguments.max_tokens // SHORT_FACT_TOKENS + 5)
-    found = await house.engine.search(
+    found = await toolkit.engine.search(
         Query(bank=arguments.bank_id, text=arguments.query, limit=limit)
     )
     return Facts(results=pack(found.hits, arguments.max_tokens))
@@ -159,7 +159,7 @@ def _fail(failure: Exception) -> CallToolResult:
     return error_result(f"Error: {failure}")
 
 
-def tools(house: House) -> list[ToolSpec]:
+def tools(toolkit: Toolkit) -> list[ToolSpec]:
     return [
         ToolSpec(
             name="hindsight_put",
@@ -171,7 +171,7 @@ def tools(house: House) -> list[ToolSpec]:
                 "the same user every time."
             ),
             arguments=PutArguments,
-            run=partial(put, house),
+            run=partial(put, toolkit),
             idempotent=True,
             refuse=_refuse,
             fail=_fail,
@@ -187,7 +187,7 @@ def tools(house: House) -> list[ToolSpec]:
             ),
             arguments=SearchArguments,
             output=Facts,
-            run=partial(search, house),
+            run=partial(search, toolkit),
             read_only=True,
             refuse=_refuse,
             fail=_fail,

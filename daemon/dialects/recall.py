@@ -19,7 +19,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from daemon.tools.specification import ArgumentsRefused, Context, NoArguments, ToolSpec
-from daemon.tools.toolkit import House, iso, provenance, words_of
+from daemon.tools.toolkit import Toolkit, iso, provenance, words_of
 from protocol.errors import Fault, error_object
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound, NotFound
@@ -113,12 +113,12 @@ class Cleared(Struct, frozen=True, kw_only=True, rename="camel"):
     memories_cleared: int
 
 
-async def store_memory(house: House, arguments: StoreArguments, context: Context) -> Stored:
+async def store_memory(toolkit: Toolkit, arguments: StoreArguments, context: Context) -> Stored:
     session = await context.session()
-    put = await house.engine.put(
+    put = await toolkit.engine.put(
         context.bank,
         NewMemory(
-            id=f"memory_{house.now()}_{secrets.token_hex(6)}",
+            id=f"memory_{toolkit.now()}_{secrets.token_hex(6)}",
             text=arguments.content,
             category=_type_of(arguments.metadata),
             metadata=arguments.metadata,
@@ -131,7 +131,7 @@ async def store_memory(house: House, arguments: StoreArguments, context: Context
     return Stored(id=put.id)
 
 
-async def search(house: House, arguments: SearchArguments, context: Context) -> Results:
+async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context) -> Results:
     limit = _whole(arguments.limit)
     if not arguments.query.strip():
         raise ArgumentsRefused("query: must not be empty")
@@ -142,7 +142,7 @@ async def search(house: House, arguments: SearchArguments, context: Context) -> 
         min_score=arguments.threshold,
     )
     try:
-        found = await house.engine.search(query)
+        found = await toolkit.engine.search(query)
     except BankNotFound:  # the default bank is made by the first memory
         return Results(results=[], total=0, query=arguments.query, below_threshold=0)
     results = [_result(hit) for hit in _distinct(found.hits)][:limit]
@@ -155,13 +155,15 @@ async def search(house: House, arguments: SearchArguments, context: Context) -> 
     )
 
 
-async def retrieve_memory(house: House, arguments: RetrieveArguments, context: Context) -> Memories:
+async def retrieve_memory(
+    toolkit: Toolkit, arguments: RetrieveArguments, context: Context
+) -> Memories:
     limit = _whole(arguments.limit)
     try:
         if arguments.id is not UNSET:
-            items: Iterable[Item] = [await house.engine.get(context.bank, arguments.id)]
+            items: Iterable[Item] = [await toolkit.engine.get(context.bank, arguments.id)]
         else:
-            page = await house.engine.recent(context.bank, kinds=MEMORIES, limit=limit)
+            page = await toolkit.engine.recent(context.bank, kinds=MEMORIES, limit=limit)
             items = page.items
     except (BankNotFound, NotFound):
         items = ()
@@ -178,14 +180,14 @@ async def retrieve_memory(house: House, arguments: RetrieveArguments, context: C
     return Memories(memories=memories, total=len(memories))
 
 
-async def get_stats(house: House, _arguments: AnyArguments, context: Context) -> Statistics:
+async def get_stats(toolkit: Toolkit, _arguments: AnyArguments, context: Context) -> Statistics:
     session = await context.session()
-    known = await house.engine.sessions.get(session)
+    known = await toolkit.engine.sessions.get(session)
     started = iso(known.created_at) if known is not None else None
     try:
-        stats = await house.engine.stats(context.bank)
-        newest = await house.engine.recent(context.bank, kinds=MEMORIES, limit=1)
-        own = await house.engine.recent(
+        stats = await toolkit.engine.stats(context.bank)
+        newest = await toolkit.engine.recent(context.bank, kinds=MEMORIES, limit=1)
+        own = await toolkit.engine.recent(
             context.bank, kinds=("memory",), filters=_stored_in(session), limit=1
         )
     except BankNotFound:
@@ -216,14 +218,14 @@ def _is_confirmed(arguments: ClearArguments) -> bool:
     return arguments.confirm
 
 
-async def clear_context(house: House, arguments: ClearArguments, context: Context) -> Cleared:
+async def clear_context(toolkit: Toolkit, arguments: ClearArguments, context: Context) -> Cleared:
     if not arguments.confirm:
         return Cleared(
             success=False, message="Confirmation required to clear context", memories_cleared=0
         )
     session = await context.session()
     try:
-        forgotten = await house.engine.forget_where(
+        forgotten = await toolkit.engine.forget_where(
             context.bank, kinds=("memory",), filters=_stored_in(session)
         )
         count = forgotten.count
@@ -358,7 +360,7 @@ CLEAR_SCHEMA: Final[dict[str, Any]] = {
 }
 
 
-def tools(house: House) -> list[ToolSpec]:
+def tools(toolkit: Toolkit) -> list[ToolSpec]:
     return [
         ToolSpec(
             name=f"{PREFIX}store_memory",
@@ -368,7 +370,7 @@ def tools(house: House) -> list[ToolSpec]:
             arguments=StoreArguments,
             input_schema=STORE_SCHEMA,
             output=Stored,
-            run=partial(store_memory, house),
+            run=partial(store_memory, toolkit),
             idempotent=True,
             refuse=_refuse,
             fields={"text": "content", "category": "metadata.type"},
@@ -381,7 +383,7 @@ def tools(house: House) -> list[ToolSpec]:
             arguments=SearchArguments,
             input_schema=SEARCH_SCHEMA,
             output=Results,
-            run=partial(search, house),
+            run=partial(search, toolkit),
             read_only=True,
             refuse=_refuse,
             fields={"text": "query"},
@@ -394,7 +396,7 @@ def tools(house: House) -> list[ToolSpec]:
             arguments=RetrieveArguments,
             input_schema=RETRIEVE_SCHEMA,
             output=Memories,
-            run=partial(retrieve_memory, house),
+            run=partial(retrieve_memory, toolkit),
             read_only=True,
             refuse=_refuse,
         ),
@@ -406,7 +408,7 @@ def tools(house: House) -> list[ToolSpec]:
             arguments=AnyArguments,
             input_schema=STATS_SCHEMA,
             output=Statistics,
-            run=partial(get_stats, house),
+            run=partial(get_stats, toolkit),
             read_only=True,
             refuse=_refuse,
         ),
@@ -418,7 +420,7 @@ def tools(house: House) -> list[ToolSpec]:
             arguments=ClearArguments,
             input_schema=CLEAR_SCHEMA,
             output=Cleared,
-            run=partial(clear_context, house),
+            run=partial(clear_context, toolkit),
             destructive=True,
             would_destroy=_is_confirmed,
             idempotent=True,

@@ -3,13 +3,13 @@
 import importlib
 
 from daemon.tools.specification import ToolSpec
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 
 
-def build(names: list[str], house: House) -> list[ToolSpec]:
+def build(names: list[str], toolkit: Toolkit) -> list[ToolSpec]:
     """The tools of these dialects, in order."""
     specs: list[ToolSpec] = []
     for name in names:
         module = importlib.import_module(f"daemon.dialects.{name}")
-        specs.extend(module.tools(house))
+        specs.extend(module.tools(toolkit))
     return specs

@@ -6,7 +6,7 @@ from daemon.memory.prompts import PROMPTS
 from daemon.memory.resources import TEMPLATES, visible_banks
 from daemon.tools.authority import Forbidden, authorise
 from daemon.tools.specification import Context
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 from protocol.mcp import CompleteParams, CompletionValues, PromptReference
 from store.errors import BankNotFound, InvalidInput
 
@@ -20,8 +20,8 @@ _VARIABLES: Final = {
 
 
 class MemoryCompletions:
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, toolkit: Toolkit) -> None:
+        self._toolkit = toolkit
 
     async def complete(self, params: CompleteParams, context: Context) -> CompletionValues | None:
         if isinstance(params.ref, PromptReference):
@@ -32,7 +32,7 @@ class MemoryCompletions:
             return None
         match params.argument.name:
             case "bank":
-                names = visible_banks(self._house, context.principal, context.bank)
+                names = visible_banks(self._toolkit, context.principal, context.bank)
             case "source":
                 names = await self._sources(
                     params.context.arguments.get("bank") or context.bank, context
@@ -45,6 +45,6 @@ class MemoryCompletions:
     async def _sources(self, bank: str, context: Context) -> list[str]:
         try:
             authorise(context.principal, bank, writes=False)
-            return sorted(source.source for source in await self._house.engine.sources(bank))
+            return sorted(source.source for source in await self._toolkit.engine.sources(bank))
         except (Forbidden, BankNotFound, InvalidInput):
             return []

@@ -9,7 +9,7 @@ from typing import Final
 from daemon.memory.resources import MemoryResources, uri
 from daemon.tools.authority import Forbidden, authorise
 from daemon.tools.specification import Context
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 from protocol.errors import Fault, ProtocolError
 from protocol.mcp import (
     EmbeddedResource,
@@ -55,11 +55,11 @@ PROMPTS: Final = (
 
 
 class MemoryPrompts:
-    """The prompts over a house."""
+    """The prompts over a toolkit."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
-        self._resources = MemoryResources(house)
+    def __init__(self, toolkit: Toolkit) -> None:
+        self._toolkit = toolkit
+        self._resources = MemoryResources(toolkit)
 
     def list(self) -> Sequence[Prompt]:
         return PROMPTS
@@ -93,7 +93,7 @@ class MemoryPrompts:
     async def _about(self, bank: str, topic: str, _context: Context) -> GetPromptResult:
         query = Query(bank=bank, text=topic, limit=FOUND)
         try:
-            hits = (await self._house.engine.search(query)).hits
+            hits = (await self._toolkit.engine.search(query)).hits
         except BankNotFound:
             hits = ()
         if not hits:

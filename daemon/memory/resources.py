@@ -19,7 +19,7 @@ import msgspec
 
 from daemon.tools.authority import Forbidden, Principal, authorise
 from daemon.tools.specification import Context
-from daemon.tools.toolkit import House, iso, words_of
+from daemon.tools.toolkit import Toolkit, iso, words_of
 from protocol.mcp import ReadResourceResult, Resource, ResourceTemplate, TextResource
 from store.errors import BankNotFound, InvalidInput, NotFound
 from store.model import Item
@@ -42,9 +42,9 @@ def watched(bank: str) -> tuple[str, str]:
     return uri(bank, "recent"), uri(bank, "stats")
 
 
-def visible_banks(house: House, principal: Principal, default: str) -> list[str]:
+def visible_banks(toolkit: Toolkit, principal: Principal, default: str) -> list[str]:
     """The banks a caller may read, its default first."""
-    names = [bank.name for bank in house.engine.banks()]
+    names = [bank.name for bank in toolkit.engine.banks()]
     granted = [n for n in names if principal.banks is None or n in principal.banks]
     return sorted(granted, key=lambda name: (name != default, name))
 
@@ -69,11 +69,11 @@ def may_follow(principal: Principal, uri: str) -> bool:
 class MemoryResources:
     """The resources of all banks a caller may read."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, toolkit: Toolkit) -> None:
+        self._toolkit = toolkit
 
     async def list(self, context: Context) -> Sequence[Resource]:
-        banks = visible_banks(self._house, context.principal, context.bank)[:MOST_BANKS]
+        banks = visible_banks(self._toolkit, context.principal, context.bank)[:MOST_BANKS]
         return [entry for bank in banks for entry in _of_bank(bank)]
 
     def templates(self) -> Sequence[ResourceTemplate]:
@@ -92,7 +92,7 @@ class MemoryResources:
         return ReadResourceResult(contents=[TextResource(uri=uri, text=text, mime_type=kind)])
 
     async def _read(self, bank: str, path: Sequence[str]) -> tuple[str, str]:
-        engine = self._house.engine
+        engine = self._toolkit.engine
         match path:
             case ["recent"]:
                 page = await engine.recent(bank, limit=RECENT)

@@ -24,7 +24,7 @@ from daemon.tools.surface import Surface
 from daemon.version import VERSION
 from protocol.mcp import ServerInfo
 from protocol.shape import Shaper
-from store.model import Health as EngineHealth
+from store.model import EngineHealth
 
 SERVER: ServerInfo = ServerInfo(
     name="recalld",

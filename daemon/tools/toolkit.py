@@ -14,7 +14,7 @@ from store.engine import Engine
 from store.model import Item, Provenance
 
 
-class House(Struct, frozen=True, kw_only=True, eq=False):
+class Toolkit(Struct, frozen=True, kw_only=True, eq=False):
     """The engine behind the tools. `now` is unix milliseconds, UTC."""
 
     engine: Engine

@@ -34,7 +34,7 @@ from daemon.app import Surfaces
 from daemon.config import Settings, load
 from daemon.rpc.hub import Hub
 from daemon.rpc.sessions import SessionKeeper
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 from daemon.transports import unix
 from scripts.benches import awareness
 from store.engine import Engine
@@ -305,12 +305,12 @@ async def run(settings: Settings, count: int, calls: int) -> list[Figures]:
         await fill(engine, count)
         sessions = SessionKeeper(engine.sessions, idle_days=30, keep=1000)
         async with anyio.create_task_group() as tasks:
-            house = House(engine=engine, now=wall_clock, final_limit=12)
+            toolkit = Toolkit(engine=engine, now=wall_clock, final_limit=12)
             hub = Hub(
                 settings,
                 tasks=tasks,
                 sessions=sessions,
-                surfaces=Surfaces(settings, house),
+                surfaces=Surfaces(settings, toolkit),
                 engine=engine.health,
                 clock=time.monotonic,
             )

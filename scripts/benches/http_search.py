@@ -20,7 +20,7 @@ from daemon.config import load
 from daemon.operations import logs
 from daemon.rpc.hub import Hub
 from daemon.rpc.sessions import SessionKeeper
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 from daemon.transports.http.server import Bound, HttpServer
 from scripts.benches.http import connected, exchange
 from store.model import NewMemory, Query
@@ -84,7 +84,7 @@ async def added() -> tuple[float, float]:
                     settings,
                     tasks=tasks,
                     sessions=SessionKeeper(engine.sessions, idle_days=1, keep=10),
-                    surfaces=Surfaces(settings, House(engine=engine, now=wall_clock)),
+                    surfaces=Surfaces(settings, Toolkit(engine=engine, now=wall_clock)),
                     clock=time.monotonic,
                     engine=engine.health,
                 )

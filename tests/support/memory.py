@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from daemon.app import Surfaces
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 from store.sqlite.catalogue import wall_clock
 from store.sqlite.engine import open_engine
 from tests.support.plain_ranking import PlainRanking
@@ -15,11 +15,11 @@ from tests.support.wire import settings_for
 
 
 @asynccontextmanager
-async def remembering_web(home: Path, **flags: Any) -> AsyncGenerator[tuple[Web, House]]:
+async def remembering_web(home: Path, **flags: Any) -> AsyncGenerator[tuple[Web, Toolkit]]:
     """HTTP over all four dialects and a bank that really keeps things."""
     settings = settings_for(home, **flags)
     async with open_engine(home / "engine", ranking=PlainRanking) as engine:
-        house = House(engine=engine, now=wall_clock)
-        surface = Surfaces(settings, house)(settings.dialects, False)
+        toolkit = Toolkit(engine=engine, now=wall_clock)
+        surface = Surfaces(settings, toolkit)(settings.dialects, False)
         async with running_web(home, surface=surface, **flags) as web:
-            yield web, house
+            yield web, toolkit

@@ -16,7 +16,7 @@ from daemon.rpc.methods import PRIVATE
 from daemon.rpc.peer import Peer
 from daemon.rpc.sessions import SessionKeeper
 from daemon.tools.surface import Surface
-from store.model import Health as EngineHealth
+from store.model import EngineHealth
 from store.sqlite.catalogue import Catalogue
 
 

@@ -11,14 +11,14 @@ from daemon.dialects.awareness.tools.lookup import Lookup
 from daemon.dialects.awareness.tools.recall import Recall
 from daemon.dialects.awareness.tools.record import Record
 from daemon.tools.specification import ToolSpec
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 
 
 class Answered(Struct, frozen=True):
     """Every answer is an object. Saying which would cost each client more than it is worth."""
 
 
-def tools(house: House) -> list[ToolSpec]:
+def tools(toolkit: Toolkit) -> list[ToolSpec]:
     return [
         ToolSpec(
             name="__awareness_workflow__",
@@ -37,7 +37,7 @@ def tools(house: House) -> list[ToolSpec]:
                 "agent profiles, skills to apply. Call ONCE, first."
             ),
             arguments=args.InitArguments,
-            run=Init(house),
+            run=Init(toolkit),
             serves_readers=True,
             refuse=refusal,
             fail=failed,
@@ -56,7 +56,7 @@ def tools(house: House) -> list[ToolSpec]:
             name="awareness_get_agent_prompt",
             description="Activation prompt for a role, to start a sub-agent with.",
             arguments=args.PromptArguments,
-            run=GetAgentPrompt(house),
+            run=GetAgentPrompt(toolkit),
             read_only=True,
             refuse=refusal,
             fail=failed,
@@ -77,7 +77,7 @@ def tools(house: House) -> list[ToolSpec]:
                 "structured=no vectors."
             ),
             arguments=args.RecallArguments,
-            run=Recall(house),
+            run=Recall(toolkit),
             read_only=True,
             refuse=refusal,
             fail=failed,
@@ -101,7 +101,7 @@ def tools(house: House) -> list[ToolSpec]:
             name="awareness_lookup",
             description="Read structured memory without search: tasks, cards, risks, events.",
             arguments=args.LookupArguments,
-            run=Lookup(house),
+            run=Lookup(toolkit),
             read_only=True,
             refuse=refusal,
             fail=failed,
@@ -126,7 +126,7 @@ def tools(house: House) -> list[ToolSpec]:
                 "submit_insights: content {knowledge_cards, risks, action_items}."
             ),
             arguments=args.RecordArguments,
-            run=Record(house),
+            run=Record(toolkit),
             refuse=refusal,
             fail=failed,
             fields=FIELDS,

@@ -5,35 +5,35 @@ empty answer would hide a misspelt id.
 """
 
 from daemon.tools.specification import Context, Missing
-from daemon.tools.toolkit import House, provenance
+from daemon.tools.toolkit import Toolkit, provenance
 from store.errors import BankExists, BankNotFound
 from store.model import Filters, Provenance
 
 DIALECT = "awareness"
 
 
-async def to_read(house: House, context: Context, memory_id: str) -> str:
+async def to_read(toolkit: Toolkit, context: Context, memory_id: str) -> str:
     """The bank to read from; the default one is made if need be, another one must be there."""
     name = memory_id or context.bank
     try:
-        return house.engine.bank(name).name
+        return toolkit.engine.bank(name).name
     except BankNotFound:
         if memory_id and memory_id != context.bank:
             raise Missing(f"Memory '{memory_id}' not found.") from None
-        return await to_write(house, context, memory_id)
+        return await to_write(toolkit, context, memory_id)
 
 
-async def to_write(house: House, context: Context, memory_id: str) -> str:
+async def to_write(toolkit: Toolkit, context: Context, memory_id: str) -> str:
     """The bank to write to, made if need be."""
     name = memory_id or context.bank
     try:
-        return house.engine.bank(name).name
+        return toolkit.engine.bank(name).name
     except BankNotFound:
         pass
     try:
-        return (await house.engine.create_bank(name)).name
+        return (await toolkit.engine.create_bank(name)).name
     except BankExists:  # somebody else was quicker
-        return house.engine.bank(name).name
+        return toolkit.engine.bank(name).name
 
 
 def people(user_id: str, agent_role: str = "", session_id: str = "") -> Filters:

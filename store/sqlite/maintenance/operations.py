@@ -24,9 +24,9 @@ from store.model import (
     BackedUp,
     Bank,
     Checked,
+    EngineHealth,
     Erased,
     Exported,
-    Health,
     Imported,
     SessionActivity,
     Stats,
@@ -59,7 +59,7 @@ class Care(Access):
         check_page(limit, 0)
         return await self._read(bank, lambda connection: stats.sessions(connection, limit=limit))
 
-    def health(self) -> Health:
+    def health(self) -> EngineHealth:
         degraded = set(self._ranking.degraded())
         for opened in self._banks.open_banks():
             degraded |= opened.degraded
@@ -71,7 +71,7 @@ class Care(Access):
             degraded.add("erase-incomplete")
         if self._banks.leaving:
             degraded.add("deletion-incomplete")
-        return Health(
+        return EngineHealth(
             is_ready=True,
             degraded=tuple(sorted(degraded)),
             banks=len(self._banks.all()),

@@ -21,8 +21,8 @@ from protocol.revisions import ALL, R2025_06_18, R2025_11_25
 from protocol.schema import result_schema_of, schema_of
 from store import errors
 from store.errors import BankNotFound, InvalidInput, StorageFull, StoreError, TextTooLong
-from store.model import Health as EngineHealth
-from tests.support.house import any_house
+from store.model import EngineHealth
+from tests.support.toolkit import any_toolkit
 from tests.support.wire import running_hub
 
 
@@ -233,7 +233,7 @@ async def test_health_says_what_of_the_engine_works_less_well(
 def test_the_examples_in_the_readme_are_json_and_name_tools_there_are() -> None:
     text = (Path(dialects.__file__).parent / "README.md").read_text()
     examples = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
-    names = {spec.name for spec in build(list(DIALECTS), any_house())}
+    names = {spec.name for spec in build(list(DIALECTS), any_toolkit())}
 
     assert len(examples) >= 9
     assert {example["name"] for example in examples if "name" in example} <= names

@@ -7,7 +7,7 @@ from msgspec import Struct
 from daemon.dialects.awareness import roles
 from daemon.dialects.awareness.arguments import PromptArguments
 from daemon.tools.specification import Context, Denied, Missing
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 from store.errors import BankNotFound, NotFound
 from store.model import AgentProfile
 
@@ -20,8 +20,8 @@ class AgentPrompt(Struct, frozen=True, kw_only=True):
 
 
 class GetAgentPrompt:
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, toolkit: Toolkit) -> None:
+        self._toolkit = toolkit
 
     async def __call__(self, arguments: PromptArguments, context: Context) -> AgentPrompt:
         self._authenticate(arguments.api_key)
@@ -41,14 +41,14 @@ class GetAgentPrompt:
 
     def _authenticate(self, api_key: str) -> None:
         """Only where the owner set a key: callers on stdio and the socket are the owner anyway."""
-        wanted = self._house.api_key
+        wanted = self._toolkit.api_key
         if wanted and not compare_digest(wanted.encode(), api_key.encode("utf-8", "replace")):
             reason = "is not the right one" if api_key else "is missing"
             raise Denied(f"Authentication required: api_key {reason}.")
 
     async def _profile(self, bank: str, role: str, *, is_default: bool) -> AgentProfile | None:
         try:
-            return await self._house.engine.profile(bank, role)
+            return await self._toolkit.engine.profile(bank, role)
         except NotFound:
             return roles.built_in(role)
         except BankNotFound:

@@ -15,7 +15,7 @@ from daemon.dialects.awareness.writing.drafts import TEXT_KEYS, Draft, Skipped, 
 from daemon.dialects.awareness.writing.event_writer import Counts, Hand
 from daemon.tools.progress import counted
 from daemon.tools.specification import Context
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 from store.errors import InvalidInput
 from store.model import NewDocument, Upserted
 from store.sqlite.rows.documents import check as check_document
@@ -51,8 +51,8 @@ class Ingested(Struct, frozen=True, kw_only=True):
 
 
 class Ingest:
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, toolkit: Toolkit) -> None:
+        self._toolkit = toolkit
 
     async def __call__(self, arguments: RecordArguments, context: Context) -> Ingested:
         entries = entries_of(arguments.content)
@@ -61,11 +61,11 @@ class Ingest:
         sent = sort_out(entries)
         if not sent.drafts:
             raise Refused("content: holds no text")
-        hand = await event_writer.hand_for(self._house, arguments, context)
+        hand = await event_writer.hand_for(self._toolkit, arguments, context)
         skipped = sum(skip.count for skip in sent.skipped)
         if arguments.content_scope.strip().lower() == "knowledge":
             return await self._documents(hand, sent.drafts, sent.skipped, skipped, context)
-        kept = await event_writer.write(self._house, hand, sent.drafts, context, "content")
+        kept = await event_writer.write(self._toolkit, hand, sent.drafts, context, "content")
         return Ingested(
             memory_id=hand.bank,
             session_id=hand.session,
@@ -76,7 +76,7 @@ class Ingest:
                 IngestedEvent(index=draft.index, id=put.id, duplicate=put.duplicate or UNSET)
                 for draft, put in zip(sent.drafts, kept, strict=True)
             ],
-            instruction=await event_writer.ask_for_insights(self._house, hand, sent.drafts, kept),
+            instruction=await event_writer.ask_for_insights(self._toolkit, hand, sent.drafts, kept),
         )
 
     async def _documents(
@@ -131,7 +131,7 @@ class Ingest:
         self, bank: str, document: NewDocument, context: Context, *, is_only: bool
     ) -> Upserted:
         """Keep a document; of one alone its passages are counted, of many the documents are."""
-        put = partial(self._house.engine.upsert_document, bank, document)
+        put = partial(self._toolkit.engine.upsert_document, bank, document)
         if not is_only:
             return await put()
         return await counted(context, "passages", lambda progress: put(progress=progress))

@@ -16,7 +16,7 @@ from daemon.dialects.awareness.answers import ProfileView, SkillView, profile_vi
 from daemon.dialects.awareness.arguments import InitArguments, at_least, labels
 from daemon.dialects.awareness.reading import bank_overview
 from daemon.tools.specification import Context
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 
 MOST: Final = 100
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]+")
@@ -32,8 +32,8 @@ class Initialised(Struct, frozen=True, kw_only=True):
 
 
 class Init:
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, toolkit: Toolkit) -> None:
+        self._toolkit = toolkit
 
     async def __call__(self, arguments: InitArguments, context: Context) -> Initialised:
         days = at_least("days", arguments.days, 1, bank_overview.MOST_DAYS)
@@ -42,19 +42,19 @@ class Init:
         labels(source=arguments.source, user_id=arguments.user_id, agent_role=arguments.agent_role)
         can_write = context.principal.can_write
         find = memory.to_write if can_write else memory.to_read
-        bank = await find(self._house, context, arguments.memory_id)
+        bank = await find(self._toolkit, context, arguments.memory_id)
         # The role labels the session; it does not narrow what the session is told.
         filters = memory.people(arguments.user_id)
         overview = await bank_overview.overview(
-            self._house,
+            self._toolkit,
             bank,
             days=days,
             max_cards=max_cards,
             max_tasks=max_tasks,
             filters=filters,
         )
-        skills = await bank_overview.active_skills(self._house, bank, filters)
-        profiles = roles.merged(await self._house.engine.profiles(bank))
+        skills = await bank_overview.active_skills(self._toolkit, bank, filters)
+        profiles = roles.merged(await self._toolkit.engine.profiles(bank))
         mine = self._mint(bank, arguments, context) if can_write else context.session()
         return Initialised(
             session_id=await mine,
@@ -67,8 +67,8 @@ class Init:
 
     async def _mint(self, bank: str, arguments: InitArguments, context: Context) -> str:
         """A session for what this caller will record."""
-        session = await self._house.engine.sessions.mint(
-            id=session_id(arguments.source, self._house.now()),
+        session = await self._toolkit.engine.sessions.mint(
+            id=session_id(arguments.source, self._toolkit.now()),
             transport=context.transport,
             client_name=context.client.name if context.client else None,
             client_version=context.client.version if context.client else None,

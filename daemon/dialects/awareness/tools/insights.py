@@ -28,7 +28,7 @@ from daemon.dialects.awareness.writing.insight_parsing import (
 )
 from daemon.tools.progress import counted
 from daemon.tools.specification import Context
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 from store.errors import InvalidInput, NotFound
 from store.model import AgentProfile, NewCard, NewMemory, NewNotes, NewRisk, NewTask, NotesKept
 
@@ -70,12 +70,12 @@ class Submitted(Struct, frozen=True, kw_only=True):
 
 
 class SubmitInsights:
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, toolkit: Toolkit) -> None:
+        self._toolkit = toolkit
 
     async def __call__(self, arguments: RecordArguments, context: Context) -> Submitted:
         sent = _object(arguments)
-        hand = await event_writer.hand_for(self._house, arguments, context)
+        hand = await event_writer.hand_for(self._toolkit, arguments, context)
         findings = Findings()
         cards = _read_all(sent, "knowledge_cards", findings, hand, card_of)
         skills = _read_all(sent, "skills", findings, hand, skill_of)
@@ -113,7 +113,7 @@ class SubmitInsights:
         if notes == NewNotes():
             return NotesKept()
         try:
-            put = partial(self._house.engine.put_notes, hand.bank, notes)
+            put = partial(self._toolkit.engine.put_notes, hand.bank, notes)
             return await counted(context, "notes", lambda progress: put(progress=progress))
         except InvalidInput as error:
             raise Refused(f"content: {error.field} {error.rule}") from None
@@ -131,7 +131,7 @@ class SubmitInsights:
                 findings.reject(place, "task_id: must be a text")
                 continue
             try:
-                item = await self._house.engine.get(hand.bank, id)
+                item = await self._toolkit.engine.get(hand.bank, id)
             except NotFound:
                 item = None
             if item is None or item.kind != "task":
@@ -164,7 +164,7 @@ class SubmitInsights:
 
     async def _unfit(self, bank: str, id: str, taken: set[str]) -> str:
         try:
-            card = await self._house.engine.card(bank, id)
+            card = await self._toolkit.engine.card(bank, id)
         except NotFound:
             return f"no card with id '{id}' in this memory"
         return f"'{id}' is superseded already" if card.superseded_by or id in taken else ""

@@ -27,7 +27,7 @@ from daemon.dialects.awareness.reading import bank_overview
 from daemon.dialects.awareness.refusal import Refused
 from daemon.dialects.awareness.writing.extraction import CATEGORIES
 from daemon.tools.specification import Context
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 from store.model import Filters
 
 MOST: Final = 500
@@ -108,8 +108,8 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class Lookup:
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, toolkit: Toolkit) -> None:
+        self._toolkit = toolkit
         self._types: dict[str, Callable[[Asked], Awaitable[Any]]] = {
             "context": self._context,
             "tasks": self._tasks,
@@ -130,7 +130,7 @@ class Lookup:
         at_least("max_cards", arguments.max_cards, 0)
         at_least("max_tasks", arguments.max_tasks, 0)
         filters = _filters(kind, arguments)
-        bank = await memory.to_read(self._house, context, arguments.memory_id)
+        bank = await memory.to_read(self._toolkit, context, arguments.memory_id)
         return await self._types[kind](
             Asked(bank=bank, filters=filters, limit=limit, offset=offset, arguments=arguments)
         )
@@ -138,7 +138,7 @@ class Lookup:
     async def _context(self, asked: Asked) -> Overview:
         arguments = asked.arguments
         overview = await bank_overview.overview(
-            self._house,
+            self._toolkit,
             asked.bank,
             days=min(arguments.days, bank_overview.MOST_DAYS),
             max_cards=min(arguments.max_cards, MOST),
@@ -148,7 +148,7 @@ class Lookup:
         return Overview(memory_id=asked.bank, **msgspec.structs.asdict(overview))
 
     async def _tasks(self, asked: Asked) -> TaskList:
-        engine = self._house.engine
+        engine = self._toolkit.engine
         tasks, total = await engine.tasks(
             asked.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
         )
@@ -173,7 +173,7 @@ class Lookup:
         )
 
     async def _knowledge(self, asked: Asked) -> CardList:
-        cards, total = await self._house.engine.cards(
+        cards, total = await self._toolkit.engine.cards(
             asked.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
         )
         return CardList(
@@ -184,7 +184,7 @@ class Lookup:
         )
 
     async def _risks(self, asked: Asked) -> RiskList:
-        risks, total = await self._house.engine.risks(
+        risks, total = await self._toolkit.engine.risks(
             asked.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
         )
         return RiskList(
@@ -196,14 +196,14 @@ class Lookup:
 
     async def _session_history(self, asked: Asked) -> SessionHistory:
         session = asked.arguments.session_id
-        page = await self._house.engine.timeline(
+        page = await self._toolkit.engine.timeline(
             asked.bank,
             filters=asked.filters,
             limit=asked.limit,
             offset=asked.offset,
             newest_first=False,
         )
-        told = await self._house.engine.recent(
+        told = await self._toolkit.engine.recent(
             asked.bank,
             kinds=("narrative",),
             filters=Filters(session=session, categories=("session",)),
@@ -219,7 +219,7 @@ class Lookup:
         )
 
     async def _timeline(self, asked: Asked) -> Timeline:
-        page = await self._house.engine.timeline(
+        page = await self._toolkit.engine.timeline(
             asked.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
         )
         return Timeline(
@@ -231,7 +231,7 @@ class Lookup:
 
     async def _handoff(self, asked: Asked) -> Handoff:
         overview = await bank_overview.overview(
-            self._house,
+            self._toolkit,
             asked.bank,
             days=HANDOFF_DAYS,
             max_cards=HANDOFF_CARDS,

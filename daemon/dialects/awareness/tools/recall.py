@@ -31,7 +31,7 @@ from daemon.dialects.awareness.reading.expansion import Cluster, Levels
 from daemon.dialects.awareness.reading.passages import Result
 from daemon.dialects.awareness.refusal import Refused
 from daemon.tools.specification import Context
-from daemon.tools.toolkit import House, iso
+from daemon.tools.toolkit import Toolkit, iso
 from store.model import Card, Filters, Found, Hit, Kind, Query
 
 MOST: Final = 30
@@ -122,8 +122,8 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class Recall:
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, toolkit: Toolkit) -> None:
+        self._toolkit = toolkit
 
     async def __call__(self, arguments: RecallArguments, context: Context) -> Recalled:
         question = await self._question(arguments, context)
@@ -139,11 +139,11 @@ class Recall:
             extra["supplemented"] = weakness
         if arguments.multi_level:
             extra["levels"] = await expansion.levels(
-                self._house, question.bank, found, question.filters
+                self._toolkit, question.bank, found, question.filters
             )
         if arguments.cluster_expand:
             extra["clusters"] = await expansion.clusters(
-                self._house, question.bank, found, question.filters
+                self._toolkit, question.bank, found, question.filters
             )
         return Recalled(
             recall_mode=question.mode,
@@ -152,7 +152,7 @@ class Recall:
             keyword_query=question.keywords or keywords_of(question.text),
             results=await self._results(question, found),
             degraded=list(found.degraded) or UNSET,
-            generated_at=iso(self._house.now()),
+            generated_at=iso(self._toolkit.now()),
             **extra,
         )
 
@@ -177,7 +177,7 @@ class Recall:
         elif keyword_weight is not None and vector_weight is None:
             vector_weight = 1.0 - keyword_weight
         return Question(
-            bank=await memory.to_read(self._house, context, arguments.memory_id),
+            bank=await memory.to_read(self._toolkit, context, arguments.memory_id),
             text=text,
             keywords=arguments.keyword_query.strip() or None,
             mode=mode,
@@ -190,7 +190,7 @@ class Recall:
 
     async def _search(self, question: Question) -> tuple[Found, list[Hit]]:
         """The answers, and the cards that were met on the way."""
-        search = self._house.engine.search
+        search = self._toolkit.engine.search
         if question.mode == "structured":
             return Found(), []
         if question.scope != "all":
@@ -210,10 +210,10 @@ class Recall:
     async def _results(self, question: Question, found: Found) -> list[Result]:
         match question.mode:
             case "precise":
-                return await passages.joined(self._house, question.bank, found)
+                return await passages.joined(self._toolkit, question.bank, found)
             case "session":
                 return await expansion.whole_sessions(
-                    self._house, question.bank, found, question.filters
+                    self._toolkit, question.bank, found, question.filters
                 )
             case _:
                 return [passages.excerpt(hit) for hit in found.hits]
@@ -221,7 +221,7 @@ class Recall:
     # --- structured data ------------------------------------------------------------------
 
     async def _structured(self, question: Question, met: list[Hit]) -> Structured:
-        engine, bank, filters = self._house.engine, question.bank, question.filters
+        engine, bank, filters = self._toolkit.engine, question.bank, question.filters
         parts = _PARTS[question.scope]
         cards = await self._cards(question, met) if "cards" in parts else []
         verified = [answers.brief_card(card, score) for card, score in cards if card.is_verified]
@@ -237,12 +237,12 @@ class Recall:
             verified_cards=verified,
             unverified_cards=unverified,
             recent_days=(
-                await bank_overview.recent_days(self._house, bank, DAYS, filters)
+                await bank_overview.recent_days(self._toolkit, bank, DAYS, filters)
                 if "days" in parts
                 else []
             ),
             open_tasks=(
-                await bank_overview.open_tasks(self._house, bank, question.limit, filters)
+                await bank_overview.open_tasks(self._toolkit, bank, question.limit, filters)
                 if "tasks" in parts
                 else []
             ),
@@ -251,7 +251,7 @@ class Recall:
 
     async def _cards(self, question: Question, met: list[Hit]) -> list[tuple[Card, float | None]]:
         """Cards about the question, best first; `structured` fills up with the latest ones."""
-        engine, bank, limit = self._house.engine, question.bank, question.limit
+        engine, bank, limit = self._toolkit.engine, question.bank, question.limit
         scored = {hit.item.id: hit.score for hit in met[:limit]}
         if len(scored) < limit:
             by_words = await engine.search(question.query(("card",), mode="keyword"))

@@ -27,7 +27,7 @@ from daemon.dialects.awareness.writing.drafts import Draft, Skipped, sort_out
 from daemon.dialects.awareness.writing.event_writer import Counts
 from daemon.dialects.awareness.writing.history import entries_of
 from daemon.tools.specification import Context, Missing
-from daemon.tools.toolkit import House, iso
+from daemon.tools.toolkit import Toolkit, iso
 from store.errors import NotFound
 
 MOST_EVENTS: Final = 5_000
@@ -107,10 +107,10 @@ class UpdatedTask(Struct, frozen=True, kw_only=True):
 
 
 class Record:
-    def __init__(self, house: House) -> None:
-        self._house = house
-        self._ingest = Ingest(house)
-        self._submit = SubmitInsights(house)
+    def __init__(self, toolkit: Toolkit) -> None:
+        self._toolkit = toolkit
+        self._ingest = Ingest(toolkit)
+        self._submit = SubmitInsights(toolkit)
         self._actions: dict[str, Callable[[RecordArguments, Context], Awaitable[Any]]] = {
             "remember": self._remember,
             "remember_batch": self._remember_batch,
@@ -138,10 +138,10 @@ class Record:
             text = arguments.content
         if not text.strip():
             raise Refused("text: must not be empty")
-        hand = await event_writer.hand_for(self._house, arguments, context)
+        hand = await event_writer.hand_for(self._toolkit, arguments, context)
         draft = Draft(index=0, text=text)
-        kept = await event_writer.write(self._house, hand, [draft], context, "text")
-        item = await self._house.engine.get(hand.bank, kept[0].id)
+        kept = await event_writer.write(self._toolkit, hand, [draft], context, "text")
+        item = await self._toolkit.engine.get(hand.bank, kept[0].id)
         return Remembered(
             memory_id=hand.bank,
             source=arguments.source,
@@ -157,7 +157,7 @@ class Record:
                 timestamp=iso(item.occurred_at),
             ),
             result=event_writer.counted(kept),
-            instruction=await event_writer.ask_for_insights(self._house, hand, [draft], kept),
+            instruction=await event_writer.ask_for_insights(self._toolkit, hand, [draft], kept),
         )
 
     async def _remember_batch(
@@ -174,8 +174,8 @@ class Record:
         sent = sort_out(steps)
         if not sent.drafts:
             raise Refused("steps: no valid steps provided")
-        hand = await event_writer.hand_for(self._house, arguments, context)
-        kept = await event_writer.write(self._house, hand, sent.drafts, context, "steps")
+        hand = await event_writer.hand_for(self._toolkit, arguments, context)
+        kept = await event_writer.write(self._toolkit, hand, sent.drafts, context, "steps")
         events = [event_writer.event_of(draft, hand) for draft in sent.drafts]
         return RememberedBatch(
             memory_id=hand.bank,
@@ -195,7 +195,7 @@ class Record:
             skipped=sent.skipped,
             result=event_writer.counted(kept, len(steps) - len(sent.drafts)),
             summary=await self._summary(arguments, hand),
-            instruction=await event_writer.ask_for_insights(self._house, hand, sent.drafts, kept),
+            instruction=await event_writer.ask_for_insights(self._toolkit, hand, sent.drafts, kept),
         )
 
     async def _backfill(self, arguments: RecordArguments, context: Context) -> Backfilled:
@@ -206,9 +206,9 @@ class Record:
         sent = sort_out(entries[:most])
         if not sent.drafts:
             raise Refused("history: no parseable history found")
-        hand = await event_writer.hand_for(self._house, arguments, context)
+        hand = await event_writer.hand_for(self._toolkit, arguments, context)
         drafts = _told_apart(sent.drafts)
-        kept = await event_writer.write(self._house, hand, drafts, context, "history")
+        kept = await event_writer.write(self._toolkit, hand, drafts, context, "history")
         return Backfilled(
             memory_id=hand.bank,
             session_id=hand.session,
@@ -219,7 +219,7 @@ class Record:
             skipped=sent.skipped,
             result=event_writer.counted(kept, sum(skip.count for skip in sent.skipped)),
             summary=await self._summary(arguments, hand),
-            instruction=await event_writer.ask_for_insights(self._house, hand, drafts, kept),
+            instruction=await event_writer.ask_for_insights(self._toolkit, hand, drafts, kept),
         )
 
     async def _update_task(self, arguments: RecordArguments, context: Context) -> UpdatedTask:
@@ -228,9 +228,9 @@ class Record:
         status = status_named(arguments.status, TASK_STATUSES)
         if not status:
             raise Refused("status: is required by action='update_task'")
-        bank = await memory.to_read(self._house, context, arguments.memory_id)
+        bank = await memory.to_read(self._toolkit, context, arguments.memory_id)
         try:
-            task = await self._house.engine.change_task(bank, arguments.task_id, status=status)
+            task = await self._toolkit.engine.change_task(bank, arguments.task_id, status=status)
         except NotFound:
             raise Missing(f"Task '{arguments.task_id}' not found in memory {bank}.") from None
         return UpdatedTask(
@@ -247,7 +247,7 @@ class Record:
     ) -> str | UnsetType:
         if not arguments.generate_summary:
             return UNSET
-        return await event_writer.sum_up(self._house, hand) or UNSET
+        return await event_writer.sum_up(self._toolkit, hand) or UNSET
 
 
 def _told_apart(drafts: list[Draft]) -> list[Draft]:

@@ -17,7 +17,7 @@ from daemon.dialects.awareness.writing import extraction
 from daemon.dialects.awareness.writing.drafts import Draft
 from daemon.tools import progress
 from daemon.tools.specification import Context
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 from store.errors import InvalidInput
 from store.model import Filters, NewMemory, NewNarrative, Provenance, Put, Query
 
@@ -51,7 +51,7 @@ class Hand(Struct, frozen=True, kw_only=True):
     provenance: Provenance
 
 
-async def hand_for(house: House, arguments: RecordArguments, context: Context) -> Hand:
+async def hand_for(toolkit: Toolkit, arguments: RecordArguments, context: Context) -> Hand:
     """Check the labels of a call. The session is the one named, else that of the connection."""
     actor = _actor(arguments.actor)
     labels(
@@ -65,7 +65,7 @@ async def hand_for(house: House, arguments: RecordArguments, context: Context) -
     defaults = mapping("metadata_defaults", arguments.metadata_defaults)
     metadata = mapping("metadata", arguments.metadata)
     return Hand(
-        bank=await memory.to_write(house, context, arguments.memory_id),
+        bank=await memory.to_write(toolkit, context, arguments.memory_id),
         session=arguments.session_id or await context.session(),
         # Never empty (dialects/README rule 4): what is shown as a source can be asked for as one.
         source=arguments.source or memory.DIALECT,
@@ -100,10 +100,10 @@ def event_of(draft: Draft, hand: Hand) -> NewMemory:
 
 
 async def write(
-    house: House, hand: Hand, drafts: Sequence[Draft], context: Context, field: str
+    toolkit: Toolkit, hand: Hand, drafts: Sequence[Draft], context: Context, field: str
 ) -> list[Put]:
     """Keep all of them, in order, or none. `field` is what the caller calls them, for refusals."""
-    put = partial(house.engine.put_many, hand.bank, [event_of(draft, hand) for draft in drafts])
+    put = partial(toolkit.engine.put_many, hand.bank, [event_of(draft, hand) for draft in drafts])
     try:
         if len(drafts) < progress.MANY:
             return await put()
@@ -125,16 +125,16 @@ def counted(kept: Sequence[Put], skipped: int = 0) -> Counts:
     )
 
 
-async def sum_up(house: House, hand: Hand) -> str:
+async def sum_up(toolkit: Toolkit, hand: Hand) -> str:
     """Tell the session so far in a few lines, and keep that as its summary."""
-    page = await house.engine.timeline(
+    page = await toolkit.engine.timeline(
         hand.bank,
         filters=Filters(session=hand.session, user=hand.user, role=hand.role),
         limit=SUMMED_EVENTS,
     )
     text = summaries.tell(page.items, summaries.SUMMARY_CHARACTERS)
     if text:
-        await house.engine.put_narrative(
+        await toolkit.engine.put_narrative(
             hand.bank,
             NewNarrative(
                 span="session",
@@ -151,7 +151,7 @@ async def sum_up(house: House, hand: Hand) -> str:
 
 
 async def ask_for_insights(
-    house: House, hand: Hand, drafts: Sequence[Draft], kept: Sequence[Put]
+    toolkit: Toolkit, hand: Hand, drafts: Sequence[Draft], kept: Sequence[Put]
 ) -> str | UnsetType:
     """The extraction instruction, when something new was written that may hold knowledge."""
     telling_ones = [
@@ -163,7 +163,7 @@ async def ask_for_insights(
     if not telling_ones:
         return UNSET
     said = "\n".join(summaries.clip(draft.text, 200) for draft, _ in telling_ones[:5])
-    known = await house.engine.search(
+    known = await toolkit.engine.search(
         Query(
             bank=hand.bank,
             text=said,

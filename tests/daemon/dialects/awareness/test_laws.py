@@ -15,7 +15,7 @@ from msgspec import Raw
 from daemon.dialects.awareness import tools
 from daemon.tools.authority import OWNER
 from daemon.tools.specification import BoundTool
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 from protocol.lifecycle import ClientCapabilities, Implementation
 from protocol.mcp import CallToolResult
 from protocol.revisions import LATEST_LEGACY
@@ -66,8 +66,8 @@ async def surface() -> AsyncGenerator[Callable[[str], Call]]:
     with tempfile.TemporaryDirectory() as directory:
         clock = Clock()
         async with open_engine(Path(directory), ranking=PlainRanking, now=clock) as engine:
-            house = House(engine=engine, now=clock)
-            bound = {spec.name: BoundTool(spec) for spec in tools(house)}
+            toolkit = Toolkit(engine=engine, now=clock)
+            bound = {spec.name: BoundTool(spec) for spec in tools(toolkit)}
 
             def caller(bank: str) -> Call:
                 async def call(tool: str, **arguments: Any) -> Any:

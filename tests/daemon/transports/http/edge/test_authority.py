@@ -11,7 +11,7 @@ import pytest
 
 from daemon.exit_codes import Exit
 from daemon.tools.authority import OWNER, Forbidden, Principal, authorise
-from daemon.tools.toolkit import House
+from daemon.tools.toolkit import Toolkit
 from daemon.transports.http.edge.bearer_tokens import Tokens
 from store.model import NewTask
 from tests.support.memory import remembering_web
@@ -54,15 +54,15 @@ WAYS: Final = ("legacy", "modern", "rest")
 
 
 @pytest.fixture
-async def served(tmp_path: Path) -> AsyncGenerator[tuple[Web, House]]:
+async def served(tmp_path: Path) -> AsyncGenerator[tuple[Web, Toolkit]]:
     tokens = token_file(tmp_path, TOKENS)
-    async with remembering_web(tmp_path, server__token_file=tokens) as (running, house):
-        await house.engine.create_bank("default")
-        yield running, house
+    async with remembering_web(tmp_path, server__token_file=tokens) as (running, toolkit):
+        await toolkit.engine.create_bank("default")
+        yield running, toolkit
 
 
 @pytest.fixture
-async def web(served: tuple[Web, House]) -> Web:
+async def web(served: tuple[Web, Toolkit]) -> Web:
     return served[0]
 
 
@@ -113,13 +113,13 @@ async def test_every_tool_gets_the_same_verdict_on_every_way_in(web: Web) -> Non
 
 
 async def test_init_tells_a_reader_what_there_is_and_writes_nothing(
-    served: tuple[Web, House],
+    served: tuple[Web, Toolkit],
 ) -> None:
-    web, house = served
+    web, toolkit = served
     task = NewTask(title="Water the plants", detail="daily")
-    await house.engine.put_tasks("default", [task])
-    before = await house.engine.stats("default")
-    sessions = await house.engine.sessions.counts(active_within_seconds=1e6)
+    await toolkit.engine.put_tasks("default", [task])
+    before = await toolkit.engine.stats("default")
+    sessions = await toolkit.engine.sessions.counts(active_within_seconds=1e6)
     answers = [
         await web.client.post(
             "/tools/awareness_init", json={"memory_id": bank, "source": "me"}, headers=bearer(who)
@@ -130,14 +130,14 @@ async def test_init_tells_a_reader_what_there_is_and_writes_nothing(
     assert first["context"]["open_tasks"] == bosses["context"]["open_tasks"] != []
     assert first["session_id"] == second["session_id"], "the session of the connection"
     assert bosses["session_id"].startswith("aw-me-")
-    assert await house.engine.stats("default") == before
-    after = await house.engine.sessions.counts(active_within_seconds=1e6)
+    assert await toolkit.engine.stats("default") == before
+    after = await toolkit.engine.sessions.counts(active_within_seconds=1e6)
     assert after[0] == sessions[0] + 1, "the one the boss asked for"
     missing = await web.client.post(
         "/tools/awareness_init", json={"memory_id": "nobody-made-it"}, headers=bearer("reader")
     )
     assert "not found" in missing.text
-    assert [bank.name for bank in house.engine.banks()] == ["default"]
+    assert [bank.name for bank in toolkit.engine.banks()] == ["default"]
 
 
 async def test_a_bank_that_is_not_granted_is_refused_alike_whether_it_exists(web: Web) -> None:
@@ -311,11 +311,11 @@ async def test_listening_leaves_out_what_the_token_may_not_read(web: Web) -> Non
 
 
 async def test_a_subscription_ends_with_the_grant_it_needs(
-    served: tuple[Web, House], tmp_path: Path
+    served: tuple[Web, Toolkit], tmp_path: Path
 ) -> None:
-    web, house = served
+    web, toolkit = served
     for bank in ("third", "only"):
-        await house.engine.create_bank(bank)
+        await toolkit.engine.create_bank(bank)
     wide = TOKENS.replace('["only"]', '["only", "third"]')
     token_file(tmp_path, wide)
     session = await web.open(headers=bearer("single"))

@@ -42,10 +42,10 @@ async def web(tmp_path: Path) -> AsyncGenerator[Web]:
         f'[[token]]\nname = "a"\nsecret = "{secret}"\n'
         f'[[token]]\nname = "b"\nsecret = "{secret}b"\nbanks = ["ünï/cödé"]\nwrite = false\n',
     )
-    async with remembering_web(tmp_path, server__token_file=tokens) as (running, house):
-        await house.engine.put("default", NewMemory(text="The deploy script lives in tools"))
-        await house.engine.put("ünï/cödé", NewMemory(text="Grüße"))
-        await house.engine.upsert_document(
+    async with remembering_web(tmp_path, server__token_file=tokens) as (running, toolkit):
+        await toolkit.engine.put("default", NewMemory(text="The deploy script lives in tools"))
+        await toolkit.engine.put("ünï/cödé", NewMemory(text="Grüße"))
+        await toolkit.engine.upsert_document(
             "default",
             NewDocument(
                 source="git", source_id="a.md", title="A", body="# Deploying\n\nCarefully."

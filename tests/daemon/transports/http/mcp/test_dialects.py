@@ -19,7 +19,7 @@ async def test_only_what_is_served_has_endpoints_and_the_document_is_true(
     tmp_path: Path, names: str
 ) -> None:
     served = chosen(names)
-    async with remembering_web(tmp_path, server__dialects=names) as (web, _house):
+    async with remembering_web(tmp_path, server__dialects=names) as (web, _toolkit):
         for dialect in DIALECTS:
             message, headers = modern("tools/list")
             answer = await web.post(message, headers, f"/mcp/{dialect}")

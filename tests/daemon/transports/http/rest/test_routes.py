@@ -24,8 +24,8 @@ async def web(tmp_path: Path) -> AsyncGenerator[Web]:
 
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncGenerator[Web]:
-    async with remembering_web(tmp_path) as (running, house):
-        await house.engine.upsert_document(
+    async with remembering_web(tmp_path) as (running, toolkit):
+        await toolkit.engine.upsert_document(
             "default",
             NewDocument(
                 source="filesystem",
