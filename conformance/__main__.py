@@ -12,12 +12,21 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from conformance import known, page, report, revisions, roles
+from conformance import revisions, roles
 from conformance.check import Trial, load_suites, requirements
+from conformance.client.stdio import StdioEndpoint, end_all_children
+from conformance.client.streamable_http import HttpEndpoint
+from conformance.client.unix_socket import UnixEndpoint
+from conformance.client.wire import Endpoint, WireError
 from conformance.context import Settings
-from conformance.http import HttpEndpoint
+from conformance.report import (
+    html_report,
+    json_report,
+    junit_report,
+    known_failures,
+    text_report,
+)
 from conformance.runner import CannotRun, run, select
-from conformance.wire import Endpoint, StdioEndpoint, UnixEndpoint, WireError, end_all_children
 
 PASSED, MUST_FAILED, COULD_NOT_RUN = 0, 1, 2
 
@@ -138,25 +147,25 @@ def _run(options: argparse.Namespace) -> int:
     load_suites()
     if options.list:
         for row in select(options.only.split(","), _levels(options.level)):
-            print(report.listing(row))
+            print(text_report.listing(row))
         return PASSED
     selected = select(options.only.split(","), _levels(options.level))
     wanted = revisions.expand([word.strip() for word in options.revision.split(",")])
     settings = _settings(options)
-    explained = known.read(Path(options.known_failures)) if options.known_failures else []
+    explained = known_failures.read(Path(options.known_failures)) if options.known_failures else []
     for entry in explained:
         if entry.case not in requirements():
             raise Usage(f"{options.known_failures}: no case {entry.case!r}")
     endpoint = _endpoint(options)
     color = not options.no_color and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    paint = report.Paint(enabled=color)
+    paint = text_report.Paint(enabled=color)
 
     watched = sys.stderr.isatty() and not options.verbose
     tried = itertools.count(1)
 
     def tell(trial: Trial) -> None:
         if options.verbose:
-            print(report.line(trial, paint), flush=True)
+            print(text_report.line(trial, paint), flush=True)
         elif watched:
             print(f"\r{next(tried)} tried, {trial.case:<5}", end="", file=sys.stderr, flush=True)
 
@@ -170,18 +179,18 @@ def _run(options: argparse.Namespace) -> int:
     )
     if watched:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-    judged = known.judge(outcome, explained)
+    verdict = known_failures.judge(outcome, explained)
     for target, render in (
-        (options.json, report.as_json),
-        (options.junit, report.as_junit),
-        (options.html, page.as_html),
+        (options.json, json_report.as_json),
+        (options.junit, junit_report.as_junit),
+        (options.html, html_report.as_html),
     ):
         if target:
-            Path(target).write_text(render(outcome, judged), "utf-8")
-    print(report.as_text(outcome, judged, paint))
-    if judged.unexplained("MUST") or judged.newly_passing:
+            Path(target).write_text(render(outcome, verdict), "utf-8")
+    print(text_report.as_text(outcome, verdict, paint))
+    if verdict.unexplained("MUST") or verdict.newly_passing:
         return MUST_FAILED
-    if options.strict and judged.unexplained("SHOULD"):
+    if options.strict and verdict.unexplained("SHOULD"):
         return MUST_FAILED
     return PASSED
 

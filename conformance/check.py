@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from conformance import revisions
 
 if TYPE_CHECKING:
+    from conformance.client.observer import ReceivedFrame
     from conformance.context import Context
-    from conformance.peer import View
 
 Level = Literal["MUST", "SHOULD", "ours"]
 Status = Literal["passed", "failed", "not applicable"]
@@ -28,25 +28,25 @@ SUITES = (
     "batch",
     "framing",
     "encoding",
-    "numbers",
-    "socket",
+    "json_grammar",
+    "unix_socket",
     "lifecycle",
     "modern",
     "tools",
-    "results",
+    "tool_results",
     "resources",
     "prompts",
-    "logging",
+    "log_messages",
     "paging",
     "progress",
-    "cancel",
+    "cancellation",
     "subscriptions",
-    "inputs",
+    "input_requests",
     "concurrency",
     "process",
-    "http",
-    "headers",
-    "streams",
+    "http_basics",
+    "mirrored_headers",
+    "event_streams",
     "sessions",
     "raw_http",
     "scans",
@@ -72,7 +72,7 @@ def need(claim: object, message: str) -> None:
 
 
 Check = Callable[["Context"], None]
-Scan = Callable[["View"], "str | bool | None"]
+Scan = Callable[["ReceivedFrame"], "str | bool | None"]
 """A scan answers None (not its business), True (looked, fine) or what is wrong."""
 
 CASES: dict[str, Check] = {}

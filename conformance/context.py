@@ -17,9 +17,12 @@ from typing import Any
 
 from conformance import revisions, roles
 from conformance.check import SCANS, Exchange, Failed, NotApplicable
-from conformance.frames import dump, show
-from conformance.peer import Peer, Sent, Tap, View, result_of
-from conformance.wire import Endpoint, StdioEndpoint, Wire, WireError
+from conformance.client.frames import dump, show
+from conformance.client.observer import Observer, ReceivedFrame, Sent
+from conformance.client.peer import Peer
+from conformance.client.results import result_of
+from conformance.client.stdio import StdioEndpoint
+from conformance.client.wire import Endpoint, Wire, WireError
 
 KEPT_BYTES = 2000
 KEPT_EXCHANGES = 24
@@ -69,7 +72,7 @@ class Settings:
     """Revisions known to be spoken, beside those the run itself finds out about."""
 
 
-class Context(Tap):
+class Context(Observer):
     """One revision's worth of conversation."""
 
     def __init__(self, endpoint: Endpoint, facts: Facts, settings: Settings) -> None:
@@ -260,13 +263,13 @@ class Context(Tap):
     def sent(self, peer: Peer, data: bytes) -> None:
         self._note(True, data, peer.number)
 
-    def received(self, view: View) -> None:
-        exchange = self._note(False, view.frame.raw, view.peer.number)
-        if view.revision != self.revision or not view.peer.scanned:
+    def received(self, received: ReceivedFrame) -> None:
+        exchange = self._note(False, received.frame.raw, received.peer.number)
+        if received.revision != self.revision or not received.peer.scanned:
             return
         for name, look in SCANS.items():
             try:
-                verdict = look(view)
+                verdict = look(received)
             except (TypeError, KeyError, AttributeError, ValueError) as error:
                 verdict = f"cannot be judged: {error!r}"
             if verdict is None:
@@ -276,8 +279,8 @@ class Context(Tap):
             if isinstance(verdict, str):
                 finding.wrong += 1
                 if not finding.first:
-                    finding.first = f"{verdict}: {show(view.frame.raw, 200)}"
-                    finding.evidence = [*_asked(view.sent, view.peer.number), exchange]
+                    finding.first = f"{verdict}: {show(received.frame.raw, 200)}"
+                    finding.evidence = [*_asked(received.sent, received.peer.number), exchange]
 
 
 def _asked(sent: Sent | None, number: int) -> list[Exchange]:

@@ -26,8 +26,9 @@ from conformance.check import (
     load_suites,
     requirements,
 )
+from conformance.client.stdio import end_all_children
+from conformance.client.wire import Endpoint, NoServer, WireError
 from conformance.context import Context, Facts, Settings, reconnoitre
-from conformance.wire import Endpoint, NoServer, WireError, end_all_children
 
 Listener = Callable[[Trial], None]
 

@@ -1,1 +1,1 @@
-"""A small correct server, and flaws to break it with, one at a time."""
+"""A small correct server, and defects to break it with, one at a time."""

@@ -1,6 +1,6 @@
 """A correct server, small enough to read: five revisions, both eras, one thread a connection.
 
-It exists to be broken. It knows nothing of the checks; the flaw in it, if any, hooks into the
+It exists to be broken. It knows nothing of the checks; the defect in it, if any, hooks into the
 places where bytes and messages pass.
 """
 
@@ -17,9 +17,9 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance.broken import methods
-from conformance.broken.flaw import SOUND, Flaw
-from conformance.broken.values import INFO, Refusal
-from conformance.frames import key
+from conformance.broken.defects.registry import NO_DEFECT, Defect
+from conformance.broken.errors import INFO, RpcError
+from conformance.client.frames import key
 from conformance.revisions import (
     ALL,
     CLIENT_CAPABILITIES,
@@ -38,8 +38,8 @@ LIMIT = 4 * 1024 * 1024
 class Server:
     """What all connections share."""
 
-    def __init__(self, flaw: Flaw = SOUND) -> None:
-        self.flaw = flaw
+    def __init__(self, defect: Defect = NO_DEFECT) -> None:
+        self.defect = defect
         self.tally = {"started": 0, "finished": 0, "cancelled": 0}
         self.connections: list[Connection] = []
         self.lock = threading.Lock()
@@ -48,7 +48,7 @@ class Server:
         self.dead = False
 
     def quirk(self, name: str) -> Any:
-        return self.flaw.quirks.get(name)
+        return self.defect.quirks.get(name)
 
     def changed(self, what: str) -> None:
         """Tell everybody who wants to know that a list changed."""
@@ -159,7 +159,7 @@ class Connection:
                     raise BrokenPipeError
             if len(buffer) > (self.quirk("limit") or LIMIT):
                 if not skipping:
-                    self.respond({}, self.error(None, Refusal(-32600, "line too long")), None)
+                    self.respond({}, self.error(None, RpcError(-32600, "line too long")), None)
                 skipping = True
                 buffer.clear()
         if buffer and self.quirk("hangs_at_eof"):
@@ -179,8 +179,8 @@ class Connection:
 
     def write(self, message: Any) -> None:
         data = message if isinstance(message, bytes) else _dump(message)
-        if self.server.flaw.out is not None:
-            data = self.server.flaw.out(self, data)
+        if self.server.defect.out is not None:
+            data = self.server.defect.out(self, data)
         with self._out:
             try:
                 self._write(data)
@@ -198,7 +198,7 @@ class Connection:
     def respond(
         self, request: dict[str, Any], response: dict[str, Any], batch: Batch | None
     ) -> None:
-        hook = self.server.flaw.reply
+        hook = self.server.defect.reply
         told = hook(self, request, response) if hook is not None else response
         if batch is not None:
             batch.settle(told)
@@ -212,11 +212,11 @@ class Connection:
         message: dict[str, Any] = {"jsonrpc": "2.0", **more, "method": method}
         if params is not None:
             message["params"] = params
-        hook = self.server.flaw.note
+        hook = self.server.defect.note
         self.send(hook(self, message) if hook is not None else message)
 
-    def error(self, id: Any, refusal: Refusal) -> dict[str, Any]:
-        return {"jsonrpc": "2.0", "id": id, "error": refusal.as_error()}
+    def error(self, id: Any, error: RpcError) -> dict[str, Any]:
+        return {"jsonrpc": "2.0", "id": id, "error": error.as_error()}
 
     # -- messages -----------------------------------------------------------------------------
 
@@ -225,8 +225,8 @@ class Connection:
             return
         if len(self.server.connections) > 50 and self.quirk("slow_in_a_crowd"):
             time.sleep(0.3)
-        if self.server.flaw.line is not None:
-            spoiled = self.server.flaw.line(self, line)
+        if self.server.defect.line is not None:
+            spoiled = self.server.defect.line(self, line)
             if spoiled is None:
                 return
             line = spoiled
@@ -235,10 +235,10 @@ class Connection:
         try:
             value = json.loads(line.decode("utf-8"), parse_constant=_refuse)
         except (ValueError, RecursionError):
-            self.respond({}, self.error(None, Refusal(-32700, "not JSON")), None)
+            self.respond({}, self.error(None, RpcError(-32700, "not JSON")), None)
             return
-        if self.server.flaw.message is not None:
-            value = self.server.flaw.message(self, value)
+        if self.server.defect.message is not None:
+            value = self.server.defect.message(self, value)
             if value is None:
                 return
         if isinstance(value, list):
@@ -248,14 +248,14 @@ class Connection:
 
     def handle_batch(self, elements: list[Any]) -> None:
         if self.revision != B or not elements:
-            refusal = Refusal(-32600, "an array is no message here")
-            self.respond({}, self.error(None, refusal), None)
+            error = RpcError(-32600, "an array is no message here")
+            self.respond({}, self.error(None, error), None)
             return
         wanted = [e for e in elements if not (isinstance(e, dict) and _is_notice(e))]
         batch = Batch(self, len(wanted))
         for element in elements:
             if isinstance(element, dict) and element.get("method") == "initialize":
-                told = self.error(element.get("id"), Refusal(-32600, "initialize comes alone"))
+                told = self.error(element.get("id"), RpcError(-32600, "initialize comes alone"))
                 self.respond(element, told, batch)
             else:
                 self.handle(element, batch)
@@ -270,32 +270,32 @@ class Connection:
         id = message.get("id") if isinstance(message, dict) else None
         readable = isinstance(id, str | int) and not isinstance(id, bool)
         if not isinstance(message, dict) or not readable or not _is_request(message):
-            told = self.error(id if readable else None, Refusal(-32600, "not a request"))
+            told = self.error(id if readable else None, RpcError(-32600, "not a request"))
             self.respond(message if isinstance(message, dict) else {}, told, batch)
             return
         with self.lock:
             if key(id) in self.in_flight or key(id) in self.listens:
-                refusal = Refusal(-32600, "that id is in use", {"duplicateId": id})
-                self.respond({}, self.error(None, refusal), batch)
+                error = RpcError(-32600, "that id is in use", {"duplicateId": id})
+                self.respond({}, self.error(None, error), batch)
                 return
             call = Call(self, message, batch)
             self.in_flight[key(id)] = call
         try:
             self.begin(call)
-        except Refusal as refusal:
-            call.answer({"error": refusal.as_error()})
+        except RpcError as error:
+            call.answer({"error": error.as_error()})
 
     def begin(self, call: Call) -> None:
         """Decide the era, check the envelope, and let the method answer."""
         params = call.request.get("params")
         if params is not None and not isinstance(params, dict):
-            raise Refusal(-32602, "params is not an object")
+            raise RpcError(-32602, "params is not an object")
         call.params = dict(params or {})
         method = call.request["method"]
         meta = call.params.get("_meta", {})
         if not isinstance(meta, dict):
             if not self.quirk("serves_early"):
-                raise Refusal(-32602, "_meta is not an object")
+                raise RpcError(-32602, "_meta is not an object")
             meta = {}
         handshake = method == "initialize" and isinstance(call.params.get("protocolVersion"), str)
         if PROTOCOL_VERSION in meta and not handshake:
@@ -304,30 +304,30 @@ class Connection:
         elif method != "initialize" and self.revision is None:
             if method != "ping" and not self.quirk("serves_early"):
                 code = -32602 if method in methods.LEGACY or method in methods.MODERN else -32601
-                raise Refusal(code, "initialize first, or send a _meta with a protocol version")
+                raise RpcError(code, "initialize first, or send a _meta with a protocol version")
         else:
             call.revision = self.revision or D
             call.capabilities = self.capabilities
             call.log_level = self.log_level
         table = methods.MODERN if call.modern else methods.LEGACY
         if method not in table:
-            raise Refusal(-32601, "no such method")
+            raise RpcError(-32601, "no such method")
         token = meta.get("progressToken")
         if token is not None and (isinstance(token, bool) or not isinstance(token, str | int)):
-            raise Refusal(-32602, "progressToken is neither a string nor an integer")
+            raise RpcError(-32602, "progressToken is neither a string nor an integer")
         table[method](call)
 
     def _open_modern(self, call: Call, meta: dict[str, Any]) -> None:
         version = meta[PROTOCOL_VERSION]
         if not isinstance(meta.get(CLIENT_CAPABILITIES), dict):
-            raise Refusal(-32602, "_meta lacks client capabilities")
+            raise RpcError(-32602, "_meta lacks client capabilities")
         if not isinstance(version, str):
-            raise Refusal(-32602, "the protocol version is not a string")
+            raise RpcError(-32602, "the protocol version is not a string")
         if version != E:
             data = {"supported": [*reversed(ALL)], "requested": version}
-            raise Refusal(-32022, "Unsupported protocol version", data)
+            raise RpcError(-32022, "Unsupported protocol version", data)
         if LOG_LEVEL in meta and meta[LOG_LEVEL] not in LEVELS:
-            raise Refusal(-32602, "no such log level")
+            raise RpcError(-32602, "no such log level")
         call.capabilities = meta[CLIENT_CAPABILITIES]
         call.log_level = meta.get(LOG_LEVEL)
 

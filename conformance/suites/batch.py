@@ -6,9 +6,9 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import Failed, case, cases_of, fail, need
+from conformance.client.frames import Frame, dump, key, show
+from conformance.client.peer import Peer
 from conformance.context import Context
-from conformance.frames import Frame, dump, key, show
-from conformance.peer import Peer
 
 NOTICE = {"jsonrpc": "2.0", "method": "notifications/conform"}
 

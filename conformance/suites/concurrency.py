@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 from conformance.check import case, fail, need
+from conformance.client.frames import dump, key, show
 from conformance.context import Context
-from conformance.frames import dump, key, show
 
 
 @case("N01a")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from conformance.check import case, cases_of, need
+from conformance.client.frames import show
 from conformance.context import Context
-from conformance.frames import show
 from conformance.suites.framing import basic, came_back
 
 BAD = "INSERT"
@@ -57,7 +57,7 @@ def escaped(ctx: Context, inserts: tuple[bytes, ...]) -> None:
         raw = spoiled(ctx, insert, 5104)
         answers = [f for f in ctx.peer.probe(raw) if f.kind in ("result", "error", "invalid")]
         need(answers, f"{show(insert)} in a string was dropped in silence")
-        need(answers[0].defect is None, f"the answer {answers[0].defect}: {show(answers[0].raw)}")
+        need(answers[0].problem is None, f"the answer {answers[0].problem}: {show(answers[0].raw)}")
 
 
 cases_of(

@@ -9,10 +9,12 @@ import time
 from typing import Any
 
 from conformance.check import NotApplicable, case, cases_of, fail, need
+from conformance.client.frames import Frame, dump, key, show
+from conformance.client.peer import Peer
+from conformance.client.results import result_of, text_of
+from conformance.client.stdio import resident_bytes
+from conformance.client.wire import Closed, WireError
 from conformance.context import Context
-from conformance.frames import Frame, dump, key, show
-from conformance.peer import Peer, result_of, text_of
-from conformance.wire import Closed, WireError, resident_bytes
 
 
 def accepted(ctx: Context, raw: bytes, id: Any, *, peer: Peer | None = None) -> Frame:
@@ -220,7 +222,7 @@ def _locale(ctx: Context) -> None:
     peer = ctx.open(ctx.adopt(ctx.stdio().start(env=env)))
     id = "né-\u4e16\U0001f600"
     frame = accepted(ctx, basic(peer, id) + b"\n", id, peer=peer)
-    need(frame.defect is None, f"in the C locale the server's output {frame.defect}")
+    need(frame.problem is None, f"in the C locale the server's output {frame.problem}")
     if ctx.has_role("echo"):
         came_back(ctx, "ünï \u4e16\u754c \U0001f600", peer)
 
@@ -232,7 +234,7 @@ def _printing_tool(ctx: Context) -> None:
     noise = "conform noise on stdout"
     peer.tool(role.tool, role.arguments(text=noise))
     for frame in peer.marker() + peer.inbox:
-        need(frame.defect is None, f"a tool's print reached the wire: {show(frame.raw)}")
+        need(frame.problem is None, f"a tool's print reached the wire: {show(frame.raw)}")
     peer.marker()
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import NotApplicable, case, cases_of, fail, need
+from conformance.client.frames import dump, key, same, show
 from conformance.context import Context
-from conformance.frames import dump, key, same, show
 
 INVALID_REQUEST = (-32600,)
 PARSE_ERROR = (-32700,)

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from conformance.check import NotApplicable, case, cases_of, need
+from conformance.client.frames import show
+from conformance.client.results import result_of
 from conformance.context import Context, walk
-from conformance.frames import show
-from conformance.peer import result_of
 
 LISTS = {
     "tools": ("tools", "tools/list", "tools", "name"),

@@ -9,10 +9,10 @@ import time
 from typing import Any
 
 from conformance.check import case, cases_of, need
+from conformance.client.frames import dump, key, show
+from conformance.client.peer import Peer
+from conformance.client.stdio import ChildWire
 from conformance.context import Context
-from conformance.frames import dump, key, show
-from conformance.peer import Peer
-from conformance.wire import ChildWire
 
 
 def child(ctx: Context, **more: Any) -> tuple[ChildWire, Peer]:
@@ -176,7 +176,7 @@ def _mutated_frames(ctx: Context) -> None:
     for start in range(0, len(frames), 50):
         peer.send_raw(b"\n".join(frames[start : start + 50]) + b"\n")
         for frame in peer.marker(max(ctx.timeout, 10)):
-            need(frame.defect is None, f"the answer {frame.defect}: {show(frame.raw)}")
+            need(frame.problem is None, f"the answer {frame.problem}: {show(frame.raw)}")
 
 
 @case("Z09b")
@@ -186,7 +186,7 @@ def _random_bytes(ctx: Context) -> None:
     for _ in range(20):
         peer.send_raw(dice.randbytes(2000).replace(b"\n", b"") + b"\n")
         for frame in peer.marker():
-            need(frame.defect is None, f"the answer {frame.defect}: {show(frame.raw)}")
+            need(frame.problem is None, f"the answer {frame.problem}: {show(frame.raw)}")
             need(frame.kind != "result", f"noise was answered with {show(frame.raw)}")
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import NotApplicable, case, cases_of, need
+from conformance.client.frames import Frame, show
+from conformance.client.results import result_of
 from conformance.context import Context
-from conformance.frames import Frame, show
-from conformance.peer import result_of
-from conformance.suites.results import encoded
+from conformance.suites.tool_results import encoded
 
 KINDS = {
     revisions.A: {"text", "image", "resource"},

@@ -15,10 +15,10 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Any
 
-from conformance.asking import basic, code, endpoint, post, status
 from conformance.check import Failed, NotApplicable, case, early, need
+from conformance.client.streamable_http import Reply, headers_for
 from conformance.context import Context
-from conformance.http import Reply, headers_for
+from conformance.suites.http_requests import basic, code, endpoint, post, status
 
 DRIBBLE = 0.2
 """Seconds between one byte of a slow request and the next."""

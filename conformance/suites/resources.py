@@ -7,10 +7,10 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import NotApplicable, case, cases_of, need
+from conformance.client.frames import Frame, show
+from conformance.client.results import result_of
 from conformance.context import Context
-from conformance.frames import Frame, show
-from conformance.peer import result_of
-from conformance.suites.results import encoded
+from conformance.suites.tool_results import encoded
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!#$%&'()*+,/:;=?@A-Za-z0-9\[\]._~-]*")
 

@@ -6,7 +6,11 @@ import json
 import time
 from typing import Any
 
-from conformance.asking import (
+from conformance.check import NotApplicable, case, need
+from conformance.client.frames import show
+from conformance.client.sse import Event, EventStream
+from conformance.context import Context
+from conformance.suites.http_requests import (
     Session,
     answer_in,
     call,
@@ -23,10 +27,6 @@ from conformance.asking import (
     streamed,
     verb,
 )
-from conformance.check import NotApplicable, case, need
-from conformance.context import Context
-from conformance.frames import show
-from conformance.sse import Event, EventStream
 
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 ABILITIES: dict[str, Any] = {"sampling": {}, "elicitation": {}}

@@ -7,9 +7,10 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import NotApplicable, case, cases_of, fail, need
+from conformance.client.frames import Frame, key, same, show
+from conformance.client.peer import Peer
+from conformance.client.results import result_of
 from conformance.context import Context
-from conformance.frames import Frame, key, same, show
-from conformance.peer import Peer, result_of
 
 SID = revisions.SUBSCRIPTION_ID
 ACK = "notifications/subscriptions/acknowledged"

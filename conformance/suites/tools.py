@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from conformance import revisions, schema
+from conformance import json_schema, revisions
 from conformance.check import NotApplicable, case, cases_of, need
+from conformance.client.frames import Frame, show
+from conformance.client.results import result_of
 from conformance.context import Context, walk
-from conformance.frames import Frame, show
-from conformance.peer import result_of
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -58,7 +58,7 @@ def _input_schemas(ctx: Context) -> None:
 @case("T03b")
 def _input_schemas_valid(ctx: Context) -> None:
     for tool in tools(ctx):
-        wrong = schema.defect(tool.get("inputSchema"))
+        wrong = json_schema.check_schema(tool.get("inputSchema"))
         need(wrong is None, f"the input schema of {tool.get('name')!r}: {wrong}")
 
 
@@ -82,7 +82,7 @@ def _output_schemas(ctx: Context) -> list[tuple[Any, Any]]:
 @case("T04a")
 def _output_schemas_valid(ctx: Context) -> None:
     for name, found in _output_schemas(ctx):
-        wrong = schema.defect(found)
+        wrong = json_schema.check_schema(found)
         need(wrong is None and isinstance(found, dict), f"the output schema of {name!r}: {wrong}")
 
 

@@ -1,4 +1,4 @@
-"""requirements.toml, the checks and the flaws tell one story."""
+"""requirements.toml, the checks and the defects tell one story."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 import pytest
 
 from conformance import revisions
-from conformance.broken import flaws
-from conformance.broken.flaw import FLAWS
+from conformance.broken import defects
+from conformance.broken.defects.registry import DEFECTS
 from conformance.check import CASES, SCANS, group_titles, load_suites, requirements
 
 load_suites()
-flaws.load()
+defects.load()
 
 
 def test_every_requirement_has_exactly_one_check_and_every_check_a_requirement() -> None:
@@ -20,8 +20,8 @@ def test_every_requirement_has_exactly_one_check_and_every_check_a_requirement()
     assert not set(CASES) & set(SCANS)
 
 
-def test_every_case_is_proven_by_a_flaw() -> None:
-    proven = {case for flaw in FLAWS.values() for case in flaw.cases}
+def test_every_case_is_proven_by_a_defect() -> None:
+    proven = {case for defect in DEFECTS.values() for case in defect.cases}
 
     assert proven == set(requirements())
 
