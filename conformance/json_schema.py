@@ -1,4 +1,4 @@
-"""As much of JSON Schema 2020-12 as tool schemas use: is a schema sane, does a value obey it."""
+"""A subset of JSON Schema 2020-12: checks schemas, and values against schemas."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "m
 
 
 def check_schema(schema: Any, path: str = "$") -> str | None:
-    """What makes a schema invalid, or None."""
+    """The first error in a schema, or None."""
     if isinstance(schema, bool):
         return None
     if not isinstance(schema, dict):
@@ -89,7 +89,7 @@ def _children(schema: dict[str, Any], path: str) -> list[tuple[Any, str]]:
 
 
 def check_value(value: Any, schema: Any, root: Any = None, path: str = "$") -> str | None:
-    """Where a value breaks a schema, or None. Unknown keywords are let pass."""
+    """The first violation of a schema, or None. Unknown keywords are ignored."""
     root = schema if root is None else root
     if isinstance(schema, bool):
         return None if schema else f"{path} is not allowed"
@@ -138,7 +138,7 @@ def _bounds(value: Any, schema: dict[str, Any], path: str) -> str | None:
                 if not re.search(pattern, value):
                     return f"{path} does not match {pattern!r}"
             except re.error:
-                return None  # a pattern in another dialect; not ours to judge
+                return None  # Python cannot compile it: a pattern of another regex dialect
     return None
 
 

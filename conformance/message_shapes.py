@@ -1,10 +1,9 @@
-"""The shapes of everything a server may send, by revision, in a small language of our own.
+"""Shapes of all messages that a server may send, by revision.
 
 A rule is a type name ("str", "int", "num", "bool", "obj", "any", "id", "b64", "whole"), a tuple of
 literals, a list with one rule (a list of such), a dictionary of members (a name ending in `?` may
-be absent), or a function that judges a value itself. Objects are open: members no rule mentions
-are let pass, as they are in the protocol's own schemas.
-`judge` gives the first thing that is wrong, or None.
+be absent), or a function that checks a value. Members without a rule are allowed, as in the
+official schemas. `judge` returns the first violation, or None.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from conformance import revisions
 from conformance.revisions import B, C, D, E
 
 Rule = Any
-"""str | tuple | list | dict | Callable[[Any, str], str | None]; recursive, so spelled out here."""
+"""str | tuple | list | dict | Callable[[Any, str], str | None]; recursive, hence in words."""
 
 _PRIMITIVES: dict[str, Callable[[Any], bool]] = {
     "str": lambda v: isinstance(v, str),
@@ -45,7 +44,7 @@ def _is_base64(text: str) -> bool:
 
 
 def judge(value: Any, rule: Rule, path: str = "") -> str | None:
-    """Where a value breaks a rule, or None."""
+    """The first violation of a rule, or None."""
     where = path or "it"
     if isinstance(rule, str):
         return None if _PRIMITIVES[rule](value) else f"{where} is not {rule}: {_short(value)}"
@@ -80,7 +79,7 @@ def _short(value: Any) -> str:
 
 
 def map_of(rule: Rule) -> Rule:
-    """An object all of whose members obey one rule."""
+    """An object whose members all follow one rule."""
 
     def check(value: Any, path: str) -> str | None:
         if not isinstance(value, dict):
@@ -94,7 +93,7 @@ def map_of(rule: Rule) -> Rule:
 
 
 def one_of(member: str, variants: dict[str, Rule]) -> Rule:
-    """A union told apart by one member."""
+    """A union, discriminated by one member."""
 
     def check(value: Any, path: str) -> str | None:
         kind = value.get(member) if isinstance(value, dict) else None
@@ -236,7 +235,7 @@ INPUT_REQUIRED: Rule = {
 
 
 def result(revision: str, method: str, value: Any) -> str | None:
-    """What is wrong with the result of a method."""
+    """The first violation in the result of a method, or None."""
     envelope: dict[str, Rule] = {"_meta?": "obj"}
     if revision >= E:
         envelope["_meta?"] = {f"{revisions.SERVER_INFO}?": IMPLEMENTATION}
@@ -268,7 +267,7 @@ def _notifications(revision: str) -> dict[str, Rule]:
 
 
 def notification(revision: str, method: str, params: Any) -> str | None:
-    """What is wrong with a notification."""
+    """The first violation in a notification, or None."""
     known = _notifications(revision)
     if method not in known:
         return f"{method} is no notification of {revision}"
@@ -290,7 +289,7 @@ def _requests(revision: str) -> dict[str, Rule]:
 
 
 def request(revision: str, method: str, params: Any) -> str | None:
-    """What is wrong with a request from the server to its client."""
+    """The first violation in a request from the server, or None."""
     known = _requests(revision)
     if revision >= E:
         return "a server sends no requests in this revision"
@@ -302,5 +301,5 @@ def request(revision: str, method: str, params: Any) -> str | None:
 
 
 def error(value: Any) -> str | None:
-    """What is wrong with an error object."""
+    """The first violation in an error object, or None."""
     return judge(value, ERROR, "error")

@@ -1,7 +1,7 @@
-"""Run the reference server, whole or with a defect: `python -m conformance.broken [--defect NAME]`.
+"""Runs the reference server: `python -m conformance.broken [--defect NAME]`.
 
-On stdio, with `--unix PATH` on a socket, or with `--http` on a free port, whose URL and tokens are
-printed first. `--list` names the defects.
+It serves stdio, a unix socket with `--unix PATH`, or HTTP on a free port with `--http` (the URL and
+the tokens are printed first). `--list` prints the defects.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from conformance.broken.reference import Connection, Server, write_all
 
 
 def serve_stdio(defect: Defect) -> int:
-    """Serve descriptors 0 and 1; whatever else is printed goes to stderr."""
+    """Serve descriptors 0 and 1. Other output of this process goes to stderr."""
     server = Server(defect)
     quirk = server.quirk
     has_stderr = _is_open(2)
-    if not has_stderr:  # before a copy of stdout can take the number 2
+    if not has_stderr:  # otherwise the copy of stdout below could become descriptor 2
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     out = os.dup(1)
     if not quirk("prints"):
@@ -78,7 +78,7 @@ def _is_open(fd: int) -> bool:
 
 
 def listen(path: str, server: Server) -> socket.socket:
-    """A socket to be reached by its owner only, unless the defect says otherwise."""
+    """Listen on a socket that only its owner can open, unless a defect changes that."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -89,7 +89,7 @@ def listen(path: str, server: Server) -> socket.socket:
 
 
 def accept(listener: socket.socket, server: Server) -> None:
-    """Serve every connection in a thread of its own, until the listener is closed."""
+    """Serve each connection in its own thread until the listener is closed."""
     while True:
         try:
             accepted, _ = listener.accept()
@@ -123,7 +123,7 @@ def main() -> int:
         return 0
     defect = DEFECTS.get(options.defect, NO_DEFECT)
     if defect.name != options.defect:
-        print(f"no defect called {options.defect!r}; --list names them", file=sys.stderr)
+        print(f"no defect is called {options.defect!r}; see --list", file=sys.stderr)
         return 2
     if options.unix:
         server = Server(defect)

@@ -1,4 +1,4 @@
-"""The reference server's name and its way of saying no."""
+"""Name of the reference server, and its JSON-RPC errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ INFO = {"name": "conform-reference", "version": "1.0"}
 
 
 class RpcError(Exception):
-    """An error to answer with."""
+    """A JSON-RPC error response."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""What the reference server offers: tools, resources and prompts, cut to fit each revision."""
+"""Tools, resources and prompts of the reference server, adapted to each revision."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def messages(name: str, arguments: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def content(name: str, revision: str) -> list[dict[str, Any]]:
-    """The blocks of the tools whose result never changes."""
+    """The content blocks of the tools with a constant result."""
     text = {"type": "text", "text": "plain"}
     image = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
     audio = {"type": "audio", "data": AUDIO, "mimeType": "audio/wav"}

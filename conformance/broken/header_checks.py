@@ -1,4 +1,4 @@
-"""What a modern request repeats in its headers, and how the reference server holds it to that."""
+"""Checks the headers of a modern request against its body."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROUTING = ("mcp-protocol-version", "mcp-method", "mcp-name")
 def check_mirrored_headers(
     headers: Message, quirk: Quirk, message: dict[str, Any], meta: dict[str, Any], id: Any
 ) -> None:
-    """Refuse a request whose headers say something else than its body."""
+    """Reject a request whose headers contradict its body."""
     mismatch = HttpError(400, -32020, id)
     if not quirk("http_repeated"):
         for name in ROUTING:

@@ -1,4 +1,4 @@
-"""The bytes of HTTP for the reference server: heads, bodies, and how long they may take."""
+"""HTTP/1.1 parsing for the reference server: request heads, bodies and timeouts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from conformance.broken.http_server import HttpServer
 
 ARRIVAL_SECONDS = 1.5
-"""How long a request may take to arrive, and a connection may wait for the next."""
+"""Timeout for receiving a request, and for an idle connection."""
 
 
 class HttpError(Exception):
-    """A status, and the error that goes with it."""
+    """An HTTP status and the JSON-RPC error in its body."""
 
     def __init__(self, status: int, code: int = -32600, id: Any = None) -> None:
         super().__init__(status)
@@ -30,7 +30,7 @@ class HttpError(Exception):
 
 
 class HttpConnection(BaseHTTPRequestHandler):
-    """One connection; whoever inherits says what a request means."""
+    """One HTTP connection. Subclasses implement `work` to answer a request."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -39,7 +39,7 @@ class HttpConnection(BaseHTTPRequestHandler):
     who = ""
 
     def log_message(self, format: str, *args: Any) -> None:
-        """A reference server is quiet."""
+        """Write no access log."""
 
     def _is(self, quirk: str) -> bool:
         return bool(self.server.core.quirk(quirk))
@@ -47,7 +47,7 @@ class HttpConnection(BaseHTTPRequestHandler):
     def work(self, body: bytes) -> None:
         raise NotImplementedError
 
-    # -- in -----------------------------------------------------------------------------------
+    # -- input ------------------------------------------------------------------------------------
 
     def handle_one_request(self) -> None:
         self._start_clock()
@@ -65,7 +65,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         self.server.deadlines.pop(self, None)
 
     def too_slow(self) -> None:
-        """Whoever takes so long to ask is not waited for."""
+        """Close the connection because the request took too long to arrive."""
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
@@ -129,14 +129,14 @@ class HttpConnection(BaseHTTPRequestHandler):
         return body
 
     def hung_up(self) -> bool:
-        """Whether the client is gone. What it sent ahead does not say so."""
+        """Whether the client disconnected. Pipelined bytes do not count as a disconnect."""
         ready, _, _ = select.select([self.connection], [], [], 0)
         try:
             return bool(ready) and not self.connection.recv(1, socket.MSG_PEEK)
         except OSError:
             return True
 
-    # -- out ----------------------------------------------------------------------------------
+    # -- output -----------------------------------------------------------------------------------
 
     def send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -152,7 +152,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def begin_stream(self) -> None:
-        """The head of a stream; it ends where the connection does."""
+        """Send the head of a stream. The stream ends when the connection closes."""
         self.close_connection = True
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")

@@ -1,8 +1,8 @@
-"""The reference server over HTTP: small, correct, and wrong in one way when asked to be.
+"""The reference server over Streamable HTTP.
 
-Around the same reference server as on a socket: statuses, headers, credentials and verbs are here,
-sessions and streams in `streams.py`, bytes in `bytes_in.py`. A modern POST is a connection of its
-own; a legacy one speaks for its session.
+This module checks methods, headers and credentials and chooses status codes. `http_connection.py`
+parses requests, `http_sessions.py` holds sessions and streams, and `reference.py` handles the
+messages. Each modern POST gets its own connection; legacy POSTs use the one of their session.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RETRY_MS = 200
 
 
 class Handler(HttpConnection):
-    """One connection."""
+    """One HTTP connection: answers POST, GET and DELETE on the MCP endpoint."""
 
     server: HttpServer
 
@@ -68,7 +68,7 @@ class Handler(HttpConnection):
         if self.who not in TOKENS and not self._is("http_no_auth"):
             raise HttpError(401)
 
-    # -- POST ---------------------------------------------------------------------------------
+    # -- POST -------------------------------------------------------------------------------------
 
     def _post(self, body: bytes) -> None:
         kind = self.headers.get("content-type", "").partition(";")[0].strip()
@@ -93,7 +93,7 @@ class Handler(HttpConnection):
             self._legacy(body, message)
 
     def _modern_without(self, body: bytes, message: Any) -> None:
-        """What says in its head that it is modern, and not in its body."""
+        """A message whose header says modern, but whose body has no modern `_meta`."""
         if isinstance(message, dict) and "method" in message and "id" not in message:
             if isinstance(message["method"], str) or self._is("http_any_note"):
                 self._accepted()
@@ -118,7 +118,7 @@ class Handler(HttpConnection):
             connection.handle_line(body)
             if self._is("http_foreign_notes") and connection.in_flight:
                 foreign = {"progressToken": "somebody else's", "progress": 1}
-                connection.note("notifications/progress", foreign)
+                connection.notify("notifications/progress", foreign)
             self._answer(stream, connection, message, modern=True)
         finally:
             connection.finish(10 if self._is("http_deaf_hangup") else 0)
@@ -179,7 +179,7 @@ class Handler(HttpConnection):
         else:
             self.send(202, b"")
 
-    # -- the answer ---------------------------------------------------------------------------
+    # -- response ---------------------------------------------------------------------------------
 
     def _answer(
         self,
@@ -190,7 +190,7 @@ class Handler(HttpConnection):
         *,
         modern: bool = False,
     ) -> None:
-        """JSON if the answer is the first thing that is said, and a stream otherwise."""
+        """Answer with JSON if the response is the first message, otherwise with a stream."""
         gone = False
         while not (gone := self.hung_up()) and not stream.after(0, 0.05) and not stream.detached:
             if not connection.in_flight and not connection.listens and not stream.messages:
@@ -231,7 +231,7 @@ class Handler(HttpConnection):
             first = {**first, "id": 1}
         self.send(status, json.dumps(first).encode(), headers)
 
-    # -- GET, DELETE --------------------------------------------------------------------------
+    # -- GET, DELETE ------------------------------------------------------------------------------
 
     def _get(self, _body: bytes) -> None:
         if self.headers.get("mcp-protocol-version") == MODERN:
@@ -277,7 +277,7 @@ class Handler(HttpConnection):
             session.end()
         self.send(204, b"")
 
-    # -- streams ------------------------------------------------------------------------------
+    # -- streams ----------------------------------------------------------------------------------
 
     def _stream(
         self,
@@ -288,7 +288,7 @@ class Handler(HttpConnection):
         primes: bool,
         calls: bool = False,
     ) -> None:
-        """Write a stream from after its first `number` messages until it ends."""
+        """Write a stream, starting after its first `number` messages, until it ends."""
         self.begin_stream()
         stream.readers += 1
         try:
@@ -323,7 +323,7 @@ class Handler(HttpConnection):
             if over and (not endless or stream.label == ""):
                 return
             if calls and not (fresh or stream.done or connection.in_flight or connection.listens):
-                return  # the call was cancelled: nothing will come any more
+                return  # the call was cancelled, so no message will follow
             if self.hung_up():
                 self.gone = True
                 return
@@ -337,7 +337,7 @@ class Handler(HttpConnection):
             label = f"id: {number}\n".encode()
         data = json.dumps(message).encode()
         if self._is("http_split_data"):
-            data = json.dumps(message, indent=1).encode()  # lines without "data:" before them
+            data = json.dumps(message, indent=1).encode()  # lines without "data:"
         if self._is("http_modern_endless") and _is_answer(message):
             data += b"\n\n: and more may come"
         self.wfile.write(label + b"data: " + data + b"\n\n")
@@ -350,7 +350,7 @@ def _is_answer(message: Any) -> bool:
 
 
 def _wants_answer(message: Any, revision: str | None) -> bool:
-    """Whether anything in it is to be answered: a request, or what is no message at all."""
+    """Whether a body needs a response: it holds a request or an invalid message."""
     if isinstance(message, list):
         if revision != B or not message:
             return True
@@ -375,10 +375,10 @@ def _status(answer: Any, modern: bool) -> int:
 
 
 class HttpServer(ThreadingHTTPServer):
-    """The server, on a free port."""
+    """The HTTP server, on a free port by default."""
 
     daemon_threads = True
-    request_queue_size = 1024  # a case opens 400 connections while one thread accepts them
+    request_queue_size = 1024  # one case opens 400 connections at once, and one thread accepts them
 
     def __init__(self, defect: Defect, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
         super().__init__(address, Handler)
@@ -394,11 +394,11 @@ class HttpServer(ThreadingHTTPServer):
                 handler.too_slow()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is nothing to talk about."""
+        """Ignore errors caused by disconnecting clients."""
 
 
 class HttpReferenceServer(HttpEndpoint):
-    """A reference server over HTTP in this process, until the endpoint is closed."""
+    """A reference server over HTTP in this process; `close` stops it."""
 
     def __init__(self, defect: Defect) -> None:
         self._servers = [HttpServer(defect)]

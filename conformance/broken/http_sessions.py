@@ -1,9 +1,9 @@
-"""Where the messages of the reference server go when it speaks HTTP: streams, and sessions of them.
+"""Sessions and event streams of the reference server over HTTP.
 
-A stream is what one response carries: numbered messages, kept, so that a client that lost the
-connection can come back for the rest. A session is a connection of the reference server whose
-messages are dealt out to streams: those of a call to the call's own, all others to the one that a
-GET opens. Which call is speaking is known from the context its thread runs in.
+A stream holds the numbered messages of one response, so that a client that lost its connection can
+resume. A session is a connection of the reference server that distributes its messages to streams:
+messages of a call go to the stream of that call, all others to the stream of the GET. The context
+variable `SPEAKING` holds the stream of the call that the current thread runs.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from conformance.revisions import D
 SPEAKING: ContextVar[Stream | None] = ContextVar("speaking", default=None)
 
 SHARED_NOTES = ("/list_changed", "/updated")
-"""Notifications that belong to no call, whoever caused them."""
+"""Notifications that belong to no call, even if a call caused them."""
 
 IDLE_SECONDS = 2.0
-"""A session nobody uses is forgotten after this."""
+"""Idle sessions are deleted after this time."""
 
 
 class Stream:
@@ -52,13 +52,13 @@ class Stream:
             self._change.notify_all()
 
     def detach(self) -> None:
-        """Let go of the response; the call goes on."""
+        """End the HTTP response; the call continues."""
         with self._change:
             self.detached = True
             self._change.notify_all()
 
     def after(self, number: int, seconds: float) -> list[Any]:
-        """The messages after the first `number`, waiting a moment for one."""
+        """The messages after the first `number`; waits up to `seconds` for one."""
 
         def ready() -> bool:
             return len(self.messages) > number or self.done or self.detached
@@ -69,7 +69,7 @@ class Stream:
 
 
 class Session:
-    """A legacy client: its state, and where what is said to it goes."""
+    """The session of a legacy client: its connection state and its streams."""
 
     def __init__(self, server: Server, handle: str, owner: str) -> None:
         self.handle = handle
@@ -79,7 +79,7 @@ class Session:
         self._secret = secrets.token_hex(4)
         self._server = server
         self.standalone = self.new_stream()
-        self.connection = _Dealt(self, server)
+        self.connection = _SessionConnection(self, server)
         self.seen = time.monotonic()
 
     def new_stream(self) -> Stream:
@@ -87,15 +87,15 @@ class Session:
         self.streams[stream.label] = stream
         return stream
 
-    def deal(self, data: bytes) -> None:
-        """Put a message where it belongs."""
+    def route(self, data: bytes) -> None:
+        """Add a message to the stream that it belongs to."""
         message = json.loads(data)
         quirk = self._server.quirk
         method = message.get("method", "") if isinstance(message, dict) else ""
         asks = bool(method) and "id" in message
         own = SPEAKING.get()
         if own is not None and own not in self.streams.values():
-            own = None  # a call of another session caused this
+            own = None  # caused by a call of another session
         is_shared = method.endswith(SHARED_NOTES) or (asks and quirk("http_asks_on_get"))
         target = self.standalone if own is None or is_shared else own
         target.put(message)
@@ -117,11 +117,11 @@ class Session:
         self.connection.finish(0)
 
 
-class _Dealt(Connection):
-    """A connection whose messages are dealt out to the streams of a session."""
+class _SessionConnection(Connection):
+    """A connection whose messages go to the streams of a session."""
 
     def __init__(self, session: Session, server: Server) -> None:
-        super().__init__(server, session.deal)
+        super().__init__(server, session.route)
 
     def detach(self) -> None:
         stream = SPEAKING.get()

@@ -86,7 +86,7 @@ def discover(call: Call) -> None:
 def paged(
     member: str, size: int, items: Callable[[str], list[dict[str, Any]]]
 ) -> Callable[[Call], None]:
-    """A list method that gives `size` items at a time."""
+    """A list method with pages of `size` items."""
 
     def method(call: Call) -> None:
         cursor = call.params.get("cursor")
@@ -192,7 +192,7 @@ def listen(call: Call) -> None:
         connection.in_flight.pop(key(id), None)
         connection.listens[key(id)] = (id, honoured)
     params = {"_meta": subscription(id), "notifications": honoured}
-    connection.note("notifications/subscriptions/acknowledged", params)
+    connection.notify("notifications/subscriptions/acknowledged", params)
 
 
 SHARED: dict[str, Method] = {

@@ -30,7 +30,7 @@ def text(call: Call, words: str, **more: Any) -> None:
 
 
 def call_tool(call: Call) -> None:
-    """Check the call and hand it to its tool, in a thread of its own if it takes time."""
+    """Check the call and run its tool; slow tools run in their own thread."""
     name = call.params.get("name")
     if not isinstance(name, str):
         raise RpcError(-32602, "name is not a string")
@@ -49,7 +49,7 @@ def call_tool(call: Call) -> None:
         return
     tool = TOOLS[name]
     if name in PATIENT and not call.connection.quirk("one_at_a_time"):
-        # The thread speaks in the name of the call: over HTTP that decides where its words go.
+        # The thread inherits the context of the call, which selects the HTTP stream it writes to.
         run = contextvars.copy_context().run
         threading.Thread(target=run, args=(_run, tool, call, arguments), daemon=True).start()
     else:
@@ -76,7 +76,7 @@ def _progress(call: Call, value: float, total: float) -> None:
     if call.revision >= B:
         params["message"] = f"{value:g} of {total:g}"
     if not call.cancelled.is_set() or quirk("progress_after_cancel"):
-        call.connection.note("notifications/progress", params)
+        call.connection.notify("notifications/progress", params)
 
 
 def slow(call: Call, arguments: dict[str, Any]) -> None:
@@ -108,7 +108,7 @@ def crash(call: Call, arguments: dict[str, Any]) -> None:
 
 
 def print_text(call: Call, arguments: dict[str, Any]) -> None:
-    # A correct server keeps descriptor 1 to itself; the broken one prints where it should not.
+    # On stdio, stdout carries the protocol, so a correct server prints to stderr.
     stream = sys.stdout if call.connection.quirk("prints") else sys.stderr
     print(arguments["text"], file=stream, flush=True)
     words = f"import sys; print({arguments['text']!r}, file=sys.stderr)"
@@ -154,7 +154,7 @@ def logging(call: Call, arguments: dict[str, Any]) -> None:
         heard = wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted)
         if heard or connection.quirk("logs_always"):
             params = {"level": level, "logger": "reference", "data": f"said at {level}"}
-            connection.note("notifications/message", params)
+            connection.notify("notifications/message", params)
     text(call, "logged")
 
 
@@ -225,7 +225,7 @@ def changes(what: str) -> Tool:
     return tool
 
 
-# -- results that ask ---------------------------------------------------------------------------
+# -- input_required results -----------------------------------------------------------------------
 
 
 def _sign(words: str) -> str:
@@ -233,7 +233,7 @@ def _sign(words: str) -> str:
 
 
 def asks(name: str, requests: dict[str, Any], *, state: bool = False) -> Tool:
-    """A tool that needs answers before it completes."""
+    """A tool that requires input before it completes."""
 
     def tool(call: Call, arguments: dict[str, Any]) -> None:
         if not call.modern:

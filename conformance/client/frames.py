@@ -1,4 +1,4 @@
-"""Frames as values: one line of bytes, read strictly, with its defects kept rather than raised."""
+"""Frames: one line of bytes, parsed strictly. Problems are stored in the frame, not raised."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _no_constant(word: str) -> Any:
 
 
 def _integer(digits: str) -> Any:
-    # Thousands of digits cost quadratic time to convert; nothing we ask for comes back that long.
+    # Conversion takes quadratic time, and no case asks for a number of thousands of digits.
     return int(digits) if len(digits) < 4000 else float("inf")
 
 
@@ -33,7 +33,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Frame:
-    """One line the server wrote."""
+    """One line from the server."""
 
     raw: bytes
     value: Any
@@ -78,7 +78,7 @@ class Frame:
 
 
 def kind_of(value: Any) -> Kind:
-    """What a JSON value is in JSON-RPC's terms."""
+    """The JSON-RPC kind of a JSON value."""
     if isinstance(value, list):
         return "batch"
     if not isinstance(value, dict):
@@ -95,7 +95,7 @@ def kind_of(value: Any) -> Kind:
 
 
 def parse(raw: bytes) -> Frame:
-    """Read one line as strictly as RFC 8259 and RFC 3629 do."""
+    """Parse one line strictly by RFC 8259 (JSON) and RFC 3629 (UTF-8)."""
     if raw.startswith(b"\xef\xbb\xbf"):
         return Frame(raw, None, "starts with a byte order mark")
     try:
@@ -118,12 +118,12 @@ def parse(raw: bytes) -> Frame:
 
 
 def dump(value: Any) -> bytes:
-    """One line, as a careful client writes it: compact, UTF-8, no LF inside."""
+    """Encode a message as compact UTF-8 JSON on one line, without the LF."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 def key(value: Any) -> tuple[str, Any]:
-    """An id as a dictionary key that tells 1, 1.0, true and "1" apart."""
+    """An id as a dictionary key that distinguishes 1, 1.0, true and "1"."""
     return type(value).__name__, repr(value) if isinstance(value, list | dict) else value
 
 
@@ -133,7 +133,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def show(raw: bytes, limit: int = 300) -> str:
-    """Bytes for a sentence: printable, shortened, never raw."""
+    """Bytes as printable, shortened text for messages and reports."""
     cut = raw if len(raw) <= limit else raw[:limit]
     text = cut.decode("utf-8", "backslashreplace")
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sent:
-    """A request we made."""
+    """A request that the client sent."""
 
     id: Any
     method: str
@@ -24,17 +24,17 @@ class Sent:
 
 @dataclass(frozen=True)
 class ReceivedFrame:
-    """One frame from the server, and what a scan may want to know about the moment it came."""
+    """One frame from the server, with the request that it answers and the state of its peer."""
 
     frame: Frame
     revision: str
     sent: Sent | None
-    again: bool
+    is_repeated: bool
     peer: Peer
 
 
 class Observer:
-    """Where a peer reports its bytes; the context replaces this with one that remembers."""
+    """Receives a report of every frame. The context overrides both methods."""
 
     def sent(self, peer: Peer, data: bytes) -> None:
         pass

@@ -1,7 +1,7 @@
 """A client that speaks one revision, correctly by default and wrongly on request.
 
-It keeps what arrives until somebody asks for it, answers the server's own requests, and shows
-every frame to the observer, which records evidence and feeds the scans.
+It stores incoming frames until a case asks for them, answers requests from the server, and reports
+every frame to its observer, which records evidence and runs the scans.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from conformance.client.wire import Closed, Flood, OutOfTime, Wire
 UNSET: Any = object()
 
 LASTING = ("logging/setLevel", "resources/subscribe", "subscriptions/listen")
-"""What changes a connection for whoever uses it next."""
+"""Methods that change the state of the connection for later cases."""
 
 INBOX_LIMIT = 20000
-"""Frames nobody asked for; beyond this the server is flooding us."""
+"""The number of unexpected frames above which the server is flooding."""
 
 
 Answerer = Callable[[dict[str, Any]], Any]
@@ -62,11 +62,11 @@ class Peer:
         self._changed = False
         self._observer = observer
         self._first_timeout = first_timeout
-        self._heard = False
+        self._has_received = False
         self._ids = itertools.count(1)
         self._open: dict[tuple[str, Any], Sent] = {}
         self._closed: dict[tuple[str, Any], Sent] = {}
-        self._twins: set[tuple[str, Any]] = set()
+        self._duplicate_ids: set[tuple[str, Any]] = set()
 
     @property
     def modern(self) -> bool:
@@ -74,10 +74,10 @@ class Peer:
 
     @property
     def basic(self) -> str:
-        """The method that every server of the revision answers without conditions."""
+        """The method that every server of the revision must answer."""
         return "server/discover" if self.modern else "ping"
 
-    # -- speaking -----------------------------------------------------------------------------
+    # -- sending ----------------------------------------------------------------------------------
 
     def next_id(self) -> int:
         return next(self._ids)
@@ -92,7 +92,7 @@ class Peer:
         meta: dict[str, Any] | None = None,
         capabilities: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """A well-formed request of the revision; in the modern one with its envelope."""
+        """Build a well-formed request; modern revisions add the `_meta` envelope."""
         message: dict[str, Any] = {"jsonrpc": "2.0"}
         message["id"] = self.next_id() if id is UNSET else id
         message["method"] = method
@@ -109,19 +109,19 @@ class Peer:
         return message
 
     def request(self, method: str, params: dict[str, Any] | None = None, **more: Any) -> Any:
-        """Send a request and give its id, without waiting."""
+        """Send a request and return its id without waiting."""
         message = self.build(method, params, **more)
         self.send(message, revision=more.get("revision"))
         return message["id"]
 
     def send(self, message: Any, *, revision: str | None = None) -> None:
-        """Send a message; if it is a request (or a batch of them) its answers are expected."""
+        """Send a message and register its requests, so that their responses are recognised."""
         raw = dump(message)
         self.expect(message, raw, revision)
         self.send_raw(raw + b"\n")
 
     def expect(self, message: Any, raw: bytes, revision: str | None = None) -> None:
-        """Remember a request we send by other means, so that its answer is recognised."""
+        """Register a request, so that its response is recognised."""
         for element in message if isinstance(message, list) else [message]:
             if isinstance(element, dict) and "id" in element and "method" in element:
                 params = element.get("params")
@@ -133,14 +133,14 @@ class Peer:
                     raw,
                 )
                 if key(sent.id) in self._open:
-                    self._twins.add(key(sent.id))
+                    self._duplicate_ids.add(key(sent.id))
                 self._open[key(sent.id)] = sent
                 self._changed = self._changed or sent.method in LASTING
 
     def send_raw(self, data: bytes) -> None:
         self._observer.sent(self, data)
         try:
-            self.wire.send(data, timeout=self.patience())
+            self.wire.send(data, timeout=self.response_timeout())
         except OutOfTime as error:
             raise Failed(str(error)) from error
 
@@ -153,18 +153,18 @@ class Peer:
     def cancel(self, id: Any, **more: Any) -> None:
         self.notify("notifications/cancelled", {"requestId": id, **more})
 
-    # -- listening ----------------------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------------
 
-    def patience(self) -> float:
-        """How long to wait for an answer: longer while the server may still be starting."""
-        return self.timeout if self._heard else max(self.timeout, self._first_timeout)
+    def response_timeout(self) -> float:
+        """The timeout for a response; longer until the server has sent its first frame."""
+        return self.timeout if self._has_received else max(self.timeout, self._first_timeout)
 
     def next(self, timeout: float) -> Frame | None:
-        """The next frame from the wire, or None."""
+        """Read the next frame from the wire, or None after the timeout."""
         line = self.wire.line(timeout)
         if line is None:
             return None
-        self._heard = True
+        self._has_received = True
         frame = parse(line)
         for part in _parts(frame):
             self._observe(part)
@@ -179,15 +179,15 @@ class Peer:
                 self._closed[name] = sent
             else:
                 sent = self._closed.get(name)
-                # Whoever sends an id twice has to live with two answers.
-                again = sent is not None and name not in self._twins
+                # Two responses are fine if the id was used for two requests.
+                again = sent is not None and name not in self._duplicate_ids
         revision = sent.revision if sent is not None else self.revision
         self._observer.received(ReceivedFrame(frame, revision, sent, again, self))
         if frame.kind == "request":
             self._serve(frame)
 
     def _serve(self, frame: Frame) -> None:
-        """Answer what the server asks of us."""
+        """Answer a request from the server."""
         if len(self.server_requests) >= INBOX_LIMIT:
             raise Flood("requests without end")
         self.server_requests.append(frame)
@@ -210,11 +210,11 @@ class Peer:
         self.inbox.append(frame)
 
     def wait(self, wanted: Callable[[Frame], bool], timeout: float | None = None) -> Frame | None:
-        """The first frame, kept or new, for which `wanted` holds; None after `timeout`."""
+        """The first stored or new frame that satisfies `wanted`; None after the timeout."""
         for position, frame in enumerate(self.inbox):
             if wanted(frame):
                 return self.inbox.pop(position)
-        until = time.monotonic() + (self.patience() if timeout is None else timeout)
+        until = time.monotonic() + (self.response_timeout() if timeout is None else timeout)
         while (left := until - time.monotonic()) > 0:
             frame_or_none = self.next(left)
             if frame_or_none is None:
@@ -225,13 +225,13 @@ class Peer:
         return None
 
     def reply(self, id: Any, timeout: float | None = None) -> Frame:
-        """The answer to the request with that id; its absence is a failure."""
+        """The response to the request with this id. Fails if none arrives."""
         wanted = key(id)
 
         def answers(frame: Frame) -> bool:
             return frame.kind in ("result", "error") and key(frame.id) == wanted
 
-        patience = self.patience() if timeout is None else timeout
+        patience = self.response_timeout() if timeout is None else timeout
         try:
             frame = self.wait(answers, patience)
         except Closed as error:
@@ -243,8 +243,8 @@ class Peer:
         return frame
 
     def _odd(self) -> str:
-        """A hint at what came instead."""
-        return f"; what came instead: {show(self.inbox[-1].raw, 160)}" if self.inbox else ""
+        """A hint that shows the last unexpected frame."""
+        return f"; received instead: {show(self.inbox[-1].raw, 160)}" if self.inbox else ""
 
     def call(
         self,
@@ -264,7 +264,7 @@ class Peer:
         timeout: float | None = None,
         **more: Any,
     ) -> dict[str, Any]:
-        """The result object of a call that has to succeed."""
+        """The result object of a call that must succeed."""
         frame = self.call(method, params, timeout=timeout, **more)
         return result_of(frame, method)
 
@@ -282,10 +282,10 @@ class Peer:
         return self.result("tools/call", params, timeout=timeout, **more)
 
     def request_with(self, id: Any) -> Sent | None:
-        """The request we made under an id, answered or not."""
+        """The request with this id, answered or not."""
         return self._open.get(key(id)) or self._closed.get(key(id))
 
-    # -- opening ------------------------------------------------------------------------------
+    # -- opening ----------------------------------------------------------------------------------
 
     def initialize(
         self,
@@ -294,7 +294,7 @@ class Peer:
         capabilities: dict[str, Any] | None = None,
         say_initialized: bool = True,
     ) -> Frame:
-        """The legacy handshake; the answer is returned whatever it says."""
+        """The legacy handshake. Returns the response, success or error."""
         self.capabilities = {} if capabilities is None else capabilities
         frame = self.call(
             "initialize",
@@ -315,14 +315,14 @@ class Peer:
                 self.notify("notifications/initialized")
         return frame
 
-    # -- asserting ----------------------------------------------------------------------------
+    # -- assertions -------------------------------------------------------------------------------
 
     def marker(self, timeout: float | None = None, *, early: Iterable[Frame] = ()) -> list[Frame]:
-        """Prove that the connection lives; gives the frames that came before the proof."""
+        """Send a request that must be answered; return the frames that precede its response."""
         seen = list(early)
         id = self.request(self.basic)
         wanted = key(id)
-        until = time.monotonic() + (self.patience() if timeout is None else timeout)
+        until = time.monotonic() + (self.response_timeout() if timeout is None else timeout)
         while (left := until - time.monotonic()) > 0:
             frame = self.next(left)
             if frame is None:
@@ -336,9 +336,9 @@ class Peer:
         raise Failed(f"the connection did not answer the request that came next{came}")
 
     def probe(self, raw: bytes, *, expected: int = 1, quiet: float | None = None) -> list[Frame]:
-        """Send a line and a marker; give the frames that are not the marker's answer.
+        """Send a line and a marker; return all frames except the response to the marker.
 
-        The server may answer the marker first, so silence counts only after `quiet` seconds.
+        The server may answer the marker first, so this waits another `quiet` seconds.
         """
         self.send_raw(raw + b"\n")
         try:
@@ -352,7 +352,7 @@ class Peer:
             raise Failed(f"{error} after {show(raw, 120)}") from error
         return frames
 
-    def refused(
+    def expect_error(
         self,
         raw: bytes,
         codes: Iterable[int] | None,
@@ -361,10 +361,10 @@ class Peer:
         may_echo: Any = UNSET,
         exactly_one: bool = True,
     ) -> Frame:
-        """Send a bad line: one error must come back, and the connection must live on.
+        """Send an invalid line: the server must send one error and keep the connection open.
 
-        `id` is the id the error has to carry; unset, it must carry none (absent or null), or the
-        one in `may_echo`.
+        The error must carry `id`. If `id` is unset, the error must carry no id (absent or null) or
+        the one in `may_echo`.
         """
         frames = [f for f in self.probe(raw) if f.kind not in ("notification", "request")]
         what = show(raw, 100)
@@ -387,10 +387,10 @@ class Peer:
                 f"the error carries id {frame.id!r}, the request had {id!r}",
             )
         elif frame.has_id and (may_echo is UNSET or key(frame.id) != key(may_echo)):
-            fail(f"the error carries id {frame.id!r}, which nobody sent in a request")
+            fail(f"the error carries id {frame.id!r}, which no request had")
         return frame
 
-    def silent(self, raw: bytes) -> None:
+    def expect_silence(self, raw: bytes) -> None:
         """Send a line that must not be answered."""
         frames = self.probe(raw, expected=0)
         frames = self.marker(early=frames)
@@ -399,8 +399,8 @@ class Peer:
             fail(f"{show(raw, 120)} must not be answered, but {show(answers[0].raw)} came")
 
     @property
-    def at_rest(self) -> bool:
-        """Whether nothing is in flight and nothing lasting was asked for."""
+    def is_clean(self) -> bool:
+        """Whether no request is in flight and the state of the connection is unchanged."""
         return not self._open and not self._changed and not self.wire.ended and not self.answerers
 
     def discard_inbox(self) -> None:
@@ -409,7 +409,7 @@ class Peer:
 
 
 def _parts(frame: Frame) -> list[Frame]:
-    """The messages in a frame: several if it is a batch."""
+    """The messages of a frame; several if it is a batch."""
     if frame.kind != "batch" or not frame.value:
         return [frame]
     return [Frame(dump(element), element, None) for element in frame.value]

@@ -1,9 +1,9 @@
-"""Event streams over HTTP: read strictly, and never waited for without a bound.
+"""Server-sent events: a strict parser, and a response that is read in the background.
 
-`Parser` is the algorithm of the HTML standard, with one thing more: it remembers what a forgiving
-client would have let pass (bytes that are no UTF-8, fields nobody knows, an event that was never
-ended). `EventStream` is one response being read in the background, so that a case can ask what has
-come so far, wait a while for the next event, and hang up at any moment.
+`Parser` implements the algorithm of the HTML standard. In addition it records problems that lenient
+clients ignore: invalid UTF-8, unknown fields, an unterminated event. `EventStream` reads one
+response in the background. A case can look at the events so far, wait for the next one with a
+timeout, and disconnect at any time.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import Any
 
 FLOOD = 64 * 1024 * 1024
-"""More than any case asks for on one stream."""
+"""The most bytes accepted on one stream; no case needs as many."""
 
 FIELDS = (b"data", b"id", b"event", b"retry")
 
 
 @dataclass(frozen=True)
 class Event:
-    """One event, as the server wrote it; `data` is None where it had no such field."""
+    """One event; `data` is None if the event has no such field."""
 
     data: str | None = None
     id: str | None = None
@@ -35,12 +35,12 @@ class Event:
 
     @property
     def message(self) -> Any:
-        """The message it carries; None for an event that carries none."""
+        """The JSON-RPC message of the event, or None."""
         return json.loads(self.data) if self.data else None
 
 
 class Parser:
-    """Bytes in, events out; `wrong` is what a lenient client would not have complained about."""
+    """Parses bytes into events; `wrong` holds problems that lenient clients ignore."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []
@@ -50,7 +50,7 @@ class Parser:
         self._data: list[str] = []
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """The events that are complete with this chunk."""
+        """Add a chunk and return the events that it completes."""
         self._rest += chunk
         found: list[Event] = []
         while (cut := _line_end(self._rest)) is not None:
@@ -61,7 +61,7 @@ class Parser:
         return found
 
     def end(self) -> None:
-        """The stream is over: what was not ended by a blank line is lost to every client."""
+        """End of the stream. Clients discard an event that no blank line terminates."""
         if self._rest.strip() or self._data or self._event:
             self.wrong.append("the last event was not ended by a blank line")
 
@@ -108,25 +108,25 @@ class Parser:
 
 
 def _line_end(data: bytes) -> tuple[int, int] | None:
-    """Where the first line ends and the next begins: LF, CR LF or CR alone."""
+    """The end of the first line and the start of the next: LF, CR LF or CR alone."""
     ends = [at for at in (data.find(b"\n"), data.find(b"\r")) if at >= 0]
     if not ends:
         return None
     at = min(ends)
     if data[at : at + 1] == b"\r":
         if at + 1 == len(data):
-            return None  # whether an LF follows is not known yet
+            return None  # an LF may follow in the next chunk
         return at, at + 2 if data[at + 1 : at + 2] == b"\n" else at + 1
     return at, at + 1
 
 
 def parse(body: bytes) -> list[Event]:
-    """All events of a body that was read to its end."""
+    """All events of a complete body."""
     return Parser().feed(body.rstrip(b"\r\n") + b"\n\n")
 
 
 class EventStream:
-    """A response that may be a stream, read in the background. Closing it hangs up."""
+    """A response, stream or not, read in the background. Closing it disconnects."""
 
     def __init__(self, connection: http.client.HTTPConnection, *, head_seconds: float) -> None:
         self.events: list[Event] = []
@@ -138,7 +138,7 @@ class EventStream:
         self._head: http.client.HTTPResponse | None = None
         self._has_head = threading.Event()
         self._connection = connection
-        self._sock = connection.sock  # the connection forgets it if the answer says it will close
+        self._sock = connection.sock  # `Connection: close` makes HTTPConnection drop it
         self._chunks: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._read, daemon=True, name="event-stream").start()
 
@@ -174,7 +174,7 @@ class EventStream:
         return "text/event-stream" in self.headers.get("content-type", "")
 
     def _pump(self, seconds: float) -> bool:
-        """Take in what has come, waiting at most so long for anything; whether something came."""
+        """Process received data, waiting up to this long; return whether anything arrived."""
         if self.ended:
             return False
         try:
@@ -192,7 +192,7 @@ class EventStream:
         return True
 
     def next(self, seconds: float) -> Event | None:
-        """The next event; None if none came in time, or the stream is over."""
+        """The next event, or None after the timeout or at the end of the stream."""
         until = time.monotonic() + seconds
         while self._taken == len(self.events):
             left = until - time.monotonic()
@@ -203,7 +203,7 @@ class EventStream:
         return self.events[self._taken - 1]
 
     def next_message(self, seconds: float) -> Any:
-        """The next message, skipping events that carry none."""
+        """The next message; events without one are skipped."""
         until = time.monotonic() + seconds
         while (event := self.next(max(0.0, until - time.monotonic()))) is not None:
             if event.data:
@@ -211,7 +211,7 @@ class EventStream:
         return None
 
     def gather(self, seconds: float) -> list[Event]:
-        """Everything until the end of the stream, or for so long."""
+        """Read until the end of the stream or the timeout."""
         until = time.monotonic() + seconds
         while not self.ended and (left := until - time.monotonic()) > 0:
             self._pump(left)
@@ -219,7 +219,7 @@ class EventStream:
         return self.events
 
     def commented(self, seconds: float) -> bool:
-        """Whether a comment that was not there yet comes in that time."""
+        """Whether a new comment arrives in time."""
         before = self.parser.comments
         until = time.monotonic() + seconds
         while not self.ended and (left := until - time.monotonic()) > 0:
@@ -230,13 +230,13 @@ class EventStream:
 
     @property
     def messages(self) -> list[Any]:
-        """All messages so far; of an answer that is no stream, the one in its body."""
+        """All messages so far; for a JSON response, the one in its body."""
         if self.is_stream:
             return [event.message for event in self.events if event.data]
         return [json.loads(self.body)] if self.body.strip() else []
 
     def close(self) -> None:
-        """Hang up, as a client that goes away does."""
+        """Disconnect."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()

@@ -24,7 +24,7 @@ _live_lock = threading.Lock()
 
 
 def _end_group(child: subprocess.Popen[bytes]) -> None:
-    """Kill the child and whatever it started in its own process group, and reap it."""
+    """Kill the child's process group and reap the child."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -34,7 +34,7 @@ def _end_group(child: subprocess.Popen[bytes]) -> None:
 
 
 def end_all_children() -> None:
-    """Leave no child behind, and no directory of one, however we are made to stop."""
+    """Kill all children and remove their directories; runs at every exit."""
     with _live_lock:
         children = list(_live.values())
     for child in children:
@@ -52,11 +52,11 @@ atexit.register(end_all_children)
 
 
 FRESH = "{tmpdir}"
-"""In a variable for the child: a new empty directory for each child, removed with it."""
+"""Placeholder in `--env` values: a new empty directory for each child, removed with the child."""
 
 
 class ChildWire(Wire):
-    """A child process; the wire is its stdin and stdout."""
+    """A wire to a child process over its stdin and stdout."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class ChildWire(Wire):
         err_read, err_write = os.pipe()
         try:
             self.child = subprocess.Popen(
-                # Closing descriptor 2 needs a shell: Popen can only redirect it.
+                # Popen can only redirect descriptor 2; the shell closes it.
                 ["sh", "-c", 'exec "$@" 2>&-', "sh", *command] if close_stderr else list(command),
                 stdin=in_read if stdin is None else stdin,
                 stdout=out_write,
@@ -115,14 +115,14 @@ class ChildWire(Wire):
             os.close(self.write_fd)
 
     def close_output(self) -> None:
-        """Stop listening: what the server writes from now on meets a broken pipe."""
+        """Close the read end: further writes of the server fail with a broken pipe."""
         if self._output_open:
             self._output_open = False
             self.ended = True
             os.close(self.read_fd)
 
     def wait_exit(self, timeout: float) -> int | None:
-        """The exit status, or None if the child is still there after `timeout` seconds."""
+        """The exit status, or None if the child still runs after `timeout` seconds."""
         until = min(time.monotonic() + timeout, self.deadline)
         while True:
             status = self.child.poll()
@@ -139,7 +139,7 @@ class ChildWire(Wire):
                 self._pump(None, min(left, 0.02))
 
     def drain_stderr(self, seconds: float = 0.2) -> None:
-        """Collect what the child said at its end."""
+        """Read the rest of the child's stderr."""
         until = time.monotonic() + seconds
         while self._stderr_fd is not None and time.monotonic() < until:
             ready, _, _ = select.select([self._stderr_fd], [], [], 0.02)
@@ -165,10 +165,9 @@ class ChildWire(Wire):
 
 
 class StdioEndpoint:
-    """Starts the command anew for each connection, one child ahead of need.
+    """Starts the command once for each connection, and keeps a spare child running.
 
-    A server that takes a second to start would otherwise make us wait that second for each case
-    that needs a connection of its own.
+    The spare hides the start-up time of the server from cases that need a new connection.
     """
 
     transport: Literal["stdio", "unix", "http"] = "stdio"
@@ -203,7 +202,7 @@ class StdioEndpoint:
         stdin: int | None = None,
         close_stderr: bool = False,
     ) -> ChildWire:
-        """A child under special conditions; never one started ahead."""
+        """Start a child with special conditions; never uses the spare."""
         return ChildWire(
             self.command,
             {**self.env, **(env or {})},
@@ -224,7 +223,7 @@ class StdioEndpoint:
 
 
 def resident_bytes(pid: int | None) -> int | None:
-    """The resident memory of a process, where the system tells (Linux)."""
+    """The resident memory of a process; None where it is unknown (other than Linux)."""
     if pid is None or not sys.platform.startswith("linux"):
         return None
     try:

@@ -1,13 +1,13 @@
-"""Streamable HTTP behind the same line-by-line wire as everything else.
+"""Streamable HTTP, through the same line-based wire as the other transports.
 
-A relay stands between a case and the server: each line the case writes becomes one POST, with the
-headers a correct client would send for it, and each message that comes back (a JSON body, or the
-events of a stream) becomes one line. So a case about tools or ids need not know that it runs over
-HTTP. What HTTP has of its own (statuses, headers, sessions) is asked for directly; see
-`conformance.suites.http_basics`.
+A relay sits between a case and the server. It sends each line of the case as one POST, with the
+headers of a correct client, and turns each message in the response (a JSON body or the events of a
+stream) into one line. Cases about tools or ids therefore run unchanged over HTTP. Cases about HTTP
+itself (status codes, headers, sessions) send requests directly; see
+`conformance.suites.http_requests`.
 
-What a correct client does is done here: it keeps the session it was given, opens the standalone
-stream once it said `initialized`, says its version, and in the modern era cancels by hanging up.
+The relay behaves as a correct client: it keeps its session id, opens the standalone stream after
+`notifications/initialized`, sends its protocol version, and cancels modern calls by disconnecting.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from conformance.client.wire import NoServer
 ACCEPT = "application/json, text/event-stream"
 SECONDS = 60.0
 WHOLE_SECONDS = 10.0
-"""How long we read an answer that we want whole; a stream may stay open for ever."""
+"""Time limit for reading a complete response; a stream can stay open forever."""
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
 class HttpEndpoint:
-    """An MCP endpoint by URL."""
+    """An MCP endpoint, given by its URL."""
 
     transport: Literal["stdio", "unix", "http"] = "http"
 
@@ -60,7 +60,7 @@ class HttpEndpoint:
         self.other_token = other_token
 
     def connect(self) -> SocketWire:
-        """A wire of its own: to the server it is a client of its own."""
+        """Open a wire; the server sees a new client."""
         try:
             socket.create_connection((self.host, self.port), self.timeout).close()
         except OSError as error:
@@ -76,7 +76,7 @@ class HttpEndpoint:
         return connection
 
     def signed(self, headers: dict[str, str]) -> dict[str, str]:
-        """The headers with our credential, unless they say themselves who asks ("" is nobody)."""
+        """Add our bearer token, unless Authorization is given ("" removes the header)."""
         if "Authorization" in headers:
             return {
                 name: value for name, value in headers.items() if value or name != "Authorization"
@@ -93,7 +93,7 @@ class HttpEndpoint:
         *,
         path: str | None = None,
     ) -> Reply:
-        """One request, exactly as given but for the credential; the whole answer."""
+        """Send one request, adding only the bearer token, and read the whole response."""
         connection = self.open(WHOLE_SECONDS + self.timeout)
         try:
             connection.request(method, path or self.path, body, self.signed(headers or {}))
@@ -105,7 +105,7 @@ class HttpEndpoint:
     def stream(
         self, method: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> EventStream:
-        """One request whose answer is read as it comes."""
+        """Send one request and read the response as a stream."""
         connection = self.open()
         try:
             connection.request(method, self.path, body, self.signed(headers or {}))
@@ -122,7 +122,7 @@ class HttpEndpoint:
 
 
 class Reply:
-    """An answer, read to its end, or for as long as a stream is worth waiting for."""
+    """A response, read to its end; reading a stream stops after `WHOLE_SECONDS`."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.status = response.status
@@ -141,14 +141,14 @@ class Reply:
         return json.loads(self.body)
 
     def messages(self) -> list[Any]:
-        """The messages of an answer, be it JSON or a stream."""
+        """The messages of a response, JSON or stream."""
         if "text/event-stream" not in self.headers.get("content-type", ""):
             return [self.json] if self.body else []
         return [event.message for event in parse(self.body) if event.data]
 
 
 class Relay(threading.Thread):
-    """Lines on one side, HTTP on the other, for one client."""
+    """Translates between lines and HTTP for one client."""
 
     def __init__(self, endpoint: HttpEndpoint, side: socket.socket) -> None:
         super().__init__(daemon=True, name="http-relay")
@@ -157,12 +157,12 @@ class Relay(threading.Thread):
         self._writing = threading.Lock()
         self._state = threading.Condition()
         self._open: dict[str, socket.socket] = {}
-        self._twins: set[str] = set()
+        self._duplicate_ids: set[str] = set()
         self._running = 0
         self._session: str | None = None
         self._version: str | None = None
 
-    # -- from the case to the server ----------------------------------------------------------
+    # -- from the case to the server --------------------------------------------------------------
 
     def run(self) -> None:
         rest = b""
@@ -172,7 +172,7 @@ class Relay(threading.Thread):
                 for line in lines:
                     if line.strip():
                         self._post(line)
-        with self._state:  # what was asked before the end is still answered
+        with self._state:  # calls in flight are still answered after the end of input
             self._state.wait_for(lambda: self._running == 0, timeout=SECONDS)
         self._leave()
 
@@ -192,7 +192,7 @@ class Relay(threading.Thread):
             key = json.dumps(message.get("id")) if isinstance(message, dict) else ""
             with self._state:
                 if key in self._open:
-                    self._twins.add(key)
+                    self._duplicate_ids.add(key)
             refusable = message if _is_request(message) else None
             if _method(message) == "initialize":
                 self._read(connection, refusable, opens=True)
@@ -207,7 +207,7 @@ class Relay(threading.Thread):
                     self._listen()
 
     def _begin(self, key: str, connection: http.client.HTTPConnection, refusable: Any) -> None:
-        sock = connection.sock  # which the connection forgets if the answer says it will close
+        sock = connection.sock  # `Connection: close` makes HTTPConnection drop it
         with self._state:
             self._running += 1
             self._open[key] = sock
@@ -226,7 +226,7 @@ class Relay(threading.Thread):
         threading.Thread(target=read, daemon=True).start()
 
     def _is_modern_cancel(self, message: Any) -> bool:
-        """In the modern era a client cancels by hanging up, and says nothing."""
+        """Whether to cancel by disconnecting: modern clients send no notification."""
         if self._session is not None or not isinstance(message, dict):
             return False
         if message.get("method") != "notifications/cancelled" or "id" in message:
@@ -240,7 +240,7 @@ class Relay(threading.Thread):
                 sock.shutdown(socket.SHUT_RDWR)
         return True
 
-    # -- from the server to the case ----------------------------------------------------------
+    # -- from the server to the case --------------------------------------------------------------
 
     def _read(
         self, connection: http.client.HTTPConnection, asked: Any = None, *, opens: bool = False
@@ -257,8 +257,8 @@ class Relay(threading.Thread):
                     return
                 body = response.read().strip()
                 self._note(body, opens)
-                # Of two requests under one id, nobody can say which was refused.
-                is_sure = asked is not None and json.dumps(asked["id"]) not in self._twins
+                # If two requests share an id, it is unknown which one the error rejects.
+                is_sure = asked is not None and json.dumps(asked["id"]) not in self._duplicate_ids
                 if is_sure and response.status >= 400:
                     body = _addressed(body, asked["id"])
                 if body:
@@ -272,7 +272,7 @@ class Relay(threading.Thread):
                 self._version = result["protocolVersion"]
 
     def _listen(self) -> None:
-        """The stream for what belongs to no request; a server need not offer one."""
+        """Open the standalone stream, which is optional for servers."""
         if self._session is None:
             return
         connection = self._endpoint.open()
@@ -302,7 +302,7 @@ class Relay(threading.Thread):
             self._side.sendall(line + b"\n")
 
     def _leave(self) -> None:
-        """The case is over: so are its session and its streams."""
+        """End the session and all streams of the case."""
         for sock in [*self._open.values(), self._standalone]:
             if sock is not None:
                 with contextlib.suppress(OSError):
@@ -317,7 +317,7 @@ class Relay(threading.Thread):
 
 
 def headers_for(message: Any, session: str | None, version: str | None) -> dict[str, str]:
-    """What a correct client sends with this message."""
+    """The headers of a correct client for this message."""
     headers = {"Content-Type": "application/json", "Accept": ACCEPT}
     params = message.get("params") if isinstance(message, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
@@ -340,12 +340,12 @@ def headers_for(message: Any, session: str | None, version: str | None) -> dict[
 
 
 def _is_bare(message: dict[str, Any]) -> bool:
-    """A notification outside any session can only be a modern one."""
+    """Whether this is a notification. Outside a session it can only be modern."""
     return "id" not in message
 
 
 def encoded(value: str) -> str:
-    """A header value, in base64 between markers where it could not travel as it is."""
+    """A header value; base64 between markers if it is not plain printable ASCII."""
     is_plain = value.isascii() and value.isprintable() and value == value.strip()
     if is_plain and not (value.startswith("=?base64?") and value.endswith("?=")):
         return value
@@ -374,7 +374,7 @@ def _is_request(message: Any) -> bool:
 
 
 def _addressed(body: bytes, id: Any) -> bytes:
-    """An error that goes with a status refuses the request it answers, if it names none itself."""
+    """Add the id of the request to an error response that carries none."""
     answer = _read(body)
     if not isinstance(answer, dict) or "error" not in answer or answer.get("id") is not None:
         return body

@@ -38,7 +38,7 @@ class SocketWire(Wire):
 
 
 class UnixEndpoint:
-    """Connects to a socket somebody else listens on."""
+    """Connects to the socket of a running server."""
 
     transport: Literal["stdio", "unix", "http"] = "unix"
 

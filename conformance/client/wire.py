@@ -1,12 +1,12 @@
-"""Byte streams to a server, where every wait has a bound.
+"""Wires: connections to a server as streams of lines, with a timeout on every wait.
 
-A `Wire` is one connection: a child process on pipes, or a connected unix socket. It runs no thread
-of its own. Whoever waits pumps: one `poll` loop writes what is to be written, reads what has
-arrived and drains the child's stderr, so a server that blocks on any of its three pipes cannot
-block us, and a server that talks without end fills a bounded buffer and is then called a flood.
+A `Wire` is one connection. It has no thread: the method that waits runs one `poll` loop, which
+writes pending data, reads incoming data and drains the child's stderr. A server that blocks on one
+of its three pipes therefore cannot block the suite. Buffers are bounded; a server that exceeds them
+raises `Flood`.
 
-An `Endpoint` makes wires. HTTP is a third endpoint (conformance/http.py); nothing above this module
-knows which one it is talking through, except by `Endpoint.transport`.
+An `Endpoint` opens wires: `stdio.py`, `unix_socket.py` and `streamable_http.py` implement it. The
+rest of the suite sees the transport only through `Endpoint.transport`.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ import time
 from typing import Literal, Protocol
 
 LINE_LIMIT = 64 * 1024 * 1024
-"""The longest line we take from a server; no case asks for a tenth of it."""
+"""The longest line accepted from a server; no case needs a tenth of it."""
 
 BUFFER_LIMIT = 128 * 1024 * 1024
-"""How much may pile up unread while we are busy writing."""
+"""The most unread data buffered during a write."""
 
 STDERR_KEPT = 16 * 1024
-"""How much of the end of a child's stderr goes into a report."""
+"""The size of the stderr tail that goes into a report."""
 
 
 class WireError(Exception):
-    """The stream could not be used any further."""
+    """The connection is no longer usable."""
 
 
 class Closed(WireError):
-    """The server ended the stream."""
+    """The server closed the connection."""
 
 
 class Flood(WireError):
-    """The server sent more than anybody asked for."""
+    """The server sent more data than the limits allow."""
 
 
 class NoServer(WireError):
-    """There is nothing to connect to."""
+    """The server cannot be reached or started."""
 
 
 class OutOfTime(WireError):
-    """The case used up its time."""
+    """The deadline of the case has passed."""
 
 
 class Wire:
@@ -63,13 +63,13 @@ class Wire:
         os.set_blocking(read_fd, False)
         os.set_blocking(write_fd, False)
 
-    # -- sending ------------------------------------------------------------------------------
+    # -- sending ----------------------------------------------------------------------------------
 
     def send(self, data: bytes, *, timeout: float = 10.0, reading: bool = True) -> int:
-        """Write `data`, reading meanwhile so that neither side waits for the other.
+        """Write `data`, and read at the same time to avoid a deadlock.
 
-        With `reading=False` nothing is read: the wire behaves like a client that has gone away for
-        lunch, and the number of bytes the server took before it stopped taking is returned.
+        With `reading=False` nothing is read, as with a stalled client. The number of bytes that the
+        server accepted before it stopped reading is returned.
         """
         view = memoryview(data)
         sent = 0
@@ -85,10 +85,10 @@ class Wire:
         return sent
 
     def half_close(self) -> None:
-        """Say that nothing more will come, and keep on listening."""
+        """Close the sending direction only."""
         raise NotImplementedError
 
-    # -- receiving ----------------------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------------
 
     def line(self, timeout: float) -> bytes | None:
         """The next line without its LF, or None when `timeout` seconds passed without one."""
@@ -112,11 +112,11 @@ class Wire:
 
     @property
     def unfinished(self) -> bytes:
-        """What has arrived after the last LF."""
+        """The bytes received after the last LF."""
         return bytes(self._buffer)
 
     def wait_for_end(self, timeout: float) -> bool:
-        """Whether the server ends the stream within `timeout` seconds; lines stay readable."""
+        """Whether the server closes within `timeout` seconds; received lines stay readable."""
         until = min(time.monotonic() + timeout, self.deadline)
         while not self.ended:
             left = until - time.monotonic()
@@ -127,10 +127,10 @@ class Wire:
             self._pump(None, left)
         return True
 
-    # -- the one loop -------------------------------------------------------------------------
+    # -- poll loop --------------------------------------------------------------------------------
 
     def _pump(self, data: memoryview | None, timeout: float, *, reading: bool = True) -> None:
-        """Wait once for anything to do, and do it."""
+        """Run one iteration of the poll loop."""
         self._written = 0
         poll = select.poll()
         if reading and not self.ended:
@@ -157,28 +157,22 @@ class Wire:
                     raise Closed(f"the server closed its input ({error.strerror})") from error
 
     def _fill(self) -> None:
-        try:
-            chunk = os.read(self.read_fd, 262144)
-        except BlockingIOError:
+        chunk = _read_available(self.read_fd, 262144)
+        if chunk is None:
             return
-        except OSError:
-            chunk = b""
         if not chunk:
             self.ended = True
             return
         self.received_bytes += len(chunk)
         self._buffer += chunk
         if len(self._buffer) > BUFFER_LIMIT:
-            raise Flood(f"more than {BUFFER_LIMIT} bytes that nobody asked for")
+            raise Flood(f"more than {BUFFER_LIMIT} bytes of unread output")
 
     def _drain_stderr(self) -> None:
         assert self._stderr_fd is not None
-        try:
-            chunk = os.read(self._stderr_fd, 65536)
-        except BlockingIOError:
+        chunk = _read_available(self._stderr_fd, 65536)
+        if chunk is None:
             return
-        except OSError:
-            chunk = b""
         if not chunk:
             os.close(self._stderr_fd)
             self._stderr_fd = None
@@ -187,11 +181,11 @@ class Wire:
         self._stderr += chunk
         del self._stderr[:-STDERR_KEPT]
 
-    # -- the other end ------------------------------------------------------------------------
+    # -- server process ---------------------------------------------------------------------------
 
     @property
     def pid(self) -> int | None:
-        """The process that answers, where the transport can tell."""
+        """The process id of the server, if the transport knows it."""
         return None
 
     def stderr_tail(self) -> bytes:
@@ -201,13 +195,23 @@ class Wire:
         raise NotImplementedError
 
 
+def _read_available(fd: int, size: int) -> bytes | None:
+    """Bytes that can be read now: None if there are none yet, empty at the end or on an error."""
+    try:
+        return os.read(fd, size)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
 def poll_in_of(wire: Wire, reading: bool) -> int:
     """POLLIN when the write descriptor is also the one being read (a socket)."""
     return select.POLLIN if reading and wire.write_fd == wire.read_fd and not wire.ended else 0
 
 
 class Endpoint(Protocol):
-    """A place where the server under test can be reached, as often as needed."""
+    """Opens any number of wires to the server under test."""
 
     transport: Literal["stdio", "unix", "http"]
 

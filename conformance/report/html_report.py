@@ -1,6 +1,6 @@
-"""A run told on one page: no scripts, nothing from elsewhere, nothing a server sends is obeyed.
+"""The report as one HTML page without scripts or external resources.
 
-Everything that came from a server passes `_text`, which makes it printable and escapes it.
+All text from the server passes through `_text`, which makes it printable and escapes it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from datetime import UTC, datetime
 from html import escape
 from importlib import resources
 
-from conformance.check import Exchange, Trial, group_titles, requirements
+from conformance.check import Exchange, Trial
 from conformance.client.frames import show
 from conformance.report.known_failures import Verdict
 from conformance.report.text_report import MARKS
+from conformance.requirements import group_titles, requirements
 from conformance.runner import Report
 
 
 def _text(words: str, limit: int = 2000) -> str:
-    """Text for the page: printable, shortened, escaped."""
+    """Make text printable, shorten it and escape it."""
     return escape(show(words.encode("utf-8", "backslashreplace"), limit))
 
 
@@ -36,9 +37,9 @@ def as_html(report: Report, verdict: Verdict) -> str:
         *_failures(report, verdict),
         *_reasons(report),
         *_every_case(report, verdict),
-        "<footer>Made by mcp-conform. A case fails if it fails in any revision; a known failure "
-        "is explained and does not count as passed. Levels MUST and SHOULD are the "
-        "specification's; “ours” is what we ask where it leaves a choice.</footer>",
+        "<footer>Made by mcp-conform. A case fails if it fails in any revision. A known failure "
+        "does not count as passed. Levels MUST and SHOULD come from the specification; “ours” "
+        "marks requirements of this suite where the specification leaves a choice.</footer>",
         "</main></body></html>",
     ]
     return "\n".join(parts) + "\n"
@@ -53,7 +54,7 @@ def _head(report: Report, verdict: Verdict) -> list[str]:
         summary, tone = "No requirement of level MUST failed.", "good"
     if verdict.newly_passing:
         stale = _count(len(verdict.newly_passing), "known failure")
-        summary += f" {stale} passed: the list has to be shortened."
+        summary += f" {stale} passed: remove the entries from the list."
         tone = "poor"
     spoken = [f.revision for f in report.facts.values() if f.speaks]
     lines = [
@@ -80,7 +81,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _matrix(report: Report, verdict: Verdict) -> list[str]:
-    """Groups by revisions: how many passed of how many applied."""
+    """A table of groups and revisions: passed cases of applicable cases."""
     heads = "".join(f'<th class="cell">{revision}</th>' for revision in report.facts)
     lines = [
         "<h2>Groups by revision</h2>",
@@ -110,8 +111,8 @@ def _matrix(report: Report, verdict: Verdict) -> list[str]:
         lines.append(f'<tr><td><span class="key">{group}</span>{escape(title)}</td>{row}</tr>')
     lines.append("</table></div>")
     lines.append(
-        '<p class="sub note">passed of tried; red where a MUST failed, amber where only a SHOULD, '
-        "a rule of ours or a known failure did</p>"
+        '<p class="sub note">passed / tried; red: a MUST failed; amber: only a SHOULD, '
+        "a requirement of level “ours” or a known failure</p>"
     )
     unspoken = [f for f in report.facts.values() if not f.speaks]
     lines += [
@@ -131,16 +132,12 @@ def _mark(tone: str, text: str) -> str:
 
 def _failures(report: Report, verdict: Verdict) -> list[str]:
     rows = requirements()
-    failed: dict[str, list[Trial]] = {}
-    for trial in report.failed():
-        failed.setdefault(trial.case, []).append(trial)
+    failed = report.failed_by_case()
     if not failed:
         return ["<h2>Failures</h2>", '<p class="sub">None.</p>']
     order = {"MUST": 0, "SHOULD": 1, "ours": 2}
     lines = ["<h2>Failures</h2>"]
-    for case in sorted(
-        (c for c in report.cases() if c in failed), key=lambda c: order[rows[c].level]
-    ):
+    for case in sorted(failed, key=lambda case: order[rows[case].level]):
         row, trials = rows[case], failed[case]
         known = all(verdict.reason(trial) is not None for trial in trials)
         marks = "".join(_mark("known" if known else "bad", t.revision) for t in trials)
@@ -150,14 +147,14 @@ def _failures(report: Report, verdict: Verdict) -> list[str]:
             f'<span class="text">{escape(row.text)}</span>{marks}</summary><div class="body"><dl>'
             f"<dt>source</dt><dd>{escape(row.source)}</dd>"
         )
-        told: set[str] = set()
+        shown: set[str] = set()
         for trial in trials:
-            if trial.reason not in told:
-                told.add(trial.reason)
+            if trial.reason not in shown:
+                shown.add(trial.reason)
                 lines.append(f"<dt>{trial.revision}</dt><dd>{_text(trial.reason)}</dd>")
             explained = verdict.reason(trial)
-            if explained is not None and explained not in told:
-                told.add(explained)
+            if explained is not None and explained not in shown:
+                shown.add(explained)
                 lines.append(f"<dt>known</dt><dd>{_text(explained)}</dd>")
         lines += ["</dl>", *_wire(trials[0].evidence), *_stderr(trials[0]), "</div></details>"]
     return lines
@@ -187,15 +184,11 @@ def _stderr(trial: Trial) -> list[str]:
 
 
 def _reasons(report: Report) -> list[str]:
-    reasons: dict[str, list[str]] = {}
-    for case in report.cases():
-        if report.status(case) == "not applicable":
-            told = sorted({trial.reason for trial in report.of(case) if trial.reason})
-            reasons.setdefault("; ".join(told), []).append(case)
+    reasons = report.not_applicable_by_reason()
     if not reasons:
         return []
     lines = [
-        "<h2>Not applicable, and why</h2>",
+        "<h2>Not applicable</h2>",
         '<div class="scroll"><table class="reasons"><thead>'
         "<tr><th>reason</th><th>cases</th></tr></thead>",
     ]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from conformance.check import Trial, requirements
+from conformance.check import Trial
 from conformance.client.frames import show
 from conformance.report.known_failures import Verdict
+from conformance.requirements import requirements
 from conformance.runner import Report
 
 
 def as_json(report: Report, verdict: Verdict) -> str:
-    """The report for programs."""
+    """The whole JSON report."""
     rows = requirements()
     cases: list[dict[str, Any]] = []
     for case in report.cases():
@@ -56,13 +57,13 @@ def as_json(report: Report, verdict: Verdict) -> str:
 
 
 def _trial(trial: Trial, verdict: Verdict) -> dict[str, Any]:
-    told: dict[str, Any] = {"status": trial.status, "seconds": round(trial.seconds, 4)}
+    entry: dict[str, Any] = {"status": trial.status, "seconds": round(trial.seconds, 4)}
     if trial.reason:
-        told["reason"] = trial.reason
+        entry["reason"] = trial.reason
     if (known := verdict.reason(trial)) is not None:
-        told["known"] = known
+        entry["known"] = known
     if trial.evidence:
-        told["exchange"] = [
+        entry["exchange"] = [
             {
                 "direction": "sent" if e.sent else "received",
                 "connection": e.connection,
@@ -72,5 +73,5 @@ def _trial(trial: Trial, verdict: Verdict) -> dict[str, Any]:
             for e in trial.evidence
         ]
     if trial.stderr:
-        told["stderr"] = show(trial.stderr[-1000:], 1000)
-    return told
+        entry["stderr"] = show(trial.stderr[-1000:], 1000)
+    return entry

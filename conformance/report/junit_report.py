@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from xml.etree import ElementTree
 
-from conformance.check import group_titles, requirements
 from conformance.client.frames import show
 from conformance.report.known_failures import Verdict
+from conformance.requirements import group_titles, requirements
 from conformance.runner import Report
 
 
 def as_junit(report: Report, verdict: Verdict) -> str:
-    """The report for CI: one test case for each case and revision."""
+    """The whole JUnit report: one `testcase` for each case and revision."""
     rows = requirements()
     suites = ElementTree.Element("testsuites", name="mcp-conform")
     for group, title in group_titles().items():
@@ -55,6 +55,6 @@ def as_junit(report: Report, verdict: Verdict) -> str:
 
 
 def _xml(text: str) -> str:
-    """Text that XML can hold: no control characters and no halves of surrogate pairs."""
+    """Make text valid in XML: no control characters, no lone surrogates."""
     lines = (show(part.encode("utf-8", "backslashreplace"), 4000) for part in text.split("\n"))
     return "\n".join(lines)

@@ -1,8 +1,7 @@
-"""Failures with a reason, and what remains to be explained.
+"""Known failures: failures that are accepted, each with a reason.
 
-An entry says: this case fails, here is why, we know. It keeps a run green without hiding
-anything: a known failure is shown as one and never counts as passed, and an entry whose case has
-begun to pass is an error, because a list of excuses must not outlive what it excuses.
+A known failure does not change the exit status. It is reported as such and never counts as passed.
+An entry whose case passes is an error, so that the list stays current.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conformance.check import Trial, requirements
+from conformance.check import Trial
+from conformance.requirements import requirements
 from conformance.runner import Report
 
 
@@ -38,14 +38,14 @@ class Known:
 
 @dataclass
 class Verdict:
-    """A report's failures, sorted into explained and not."""
+    """The failures of a report, divided into known and unexplained ones."""
 
     known: dict[tuple[str, str], str] = field(default_factory=dict)
     unknown: list[Trial] = field(default_factory=list)
     newly_passing: list[Known] = field(default_factory=list)
 
     def unexplained(self, level: str) -> list[str]:
-        """Ids of failed cases at a level that no entry explains."""
+        """Ids of the unexplained failed cases of a level."""
         return sorted({t.case for t in self.unknown if requirements()[t.case].level == level})
 
     def reason(self, trial: Trial) -> str | None:
@@ -53,7 +53,7 @@ class Verdict:
 
 
 def read(path: Path) -> list[Known]:
-    """The entries of a known-failures file."""
+    """Read the entries of a known-failures file."""
     table = tomllib.loads(path.read_text("utf-8"))
     unknown = set(table) - {"failure"}
     if unknown:
@@ -70,7 +70,7 @@ def read(path: Path) -> list[Known]:
 
 
 def judge(report: Report, entries: list[Known]) -> Verdict:
-    """Set the failures against the entries."""
+    """Compare the failures of a report with the entries."""
     verdict = Verdict()
     for trial in report.failed():
         entry = next((e for e in entries if e.covers(trial, report.transport)), None)

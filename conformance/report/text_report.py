@@ -1,4 +1,4 @@
-"""A run told in text, JSON and JUnit XML."""
+"""The report as text for a terminal."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from conformance import revisions
-from conformance.check import Requirement, Trial, group_titles, requirements
+from conformance.check import Trial
 from conformance.client.frames import show
 from conformance.report.known_failures import Verdict
+from conformance.requirements import Requirement, group_titles, requirements
 from conformance.runner import Report
 
 MARKS = {"passed": "ok", "failed": "FAIL", "not applicable": "n/a"}
@@ -52,29 +53,26 @@ def summary(report: Report) -> str:
 
 
 def as_text(report: Report, verdict: Verdict, paint: Paint) -> str:
-    """The report people read in a terminal."""
+    """The whole text report."""
     lines = [paint(f"{report.server_info}  ({report.server})", "bold")]
     for facts in report.facts.values():
         state = "spoken" if facts.speaks else f"not spoken: {show(facts.reason.encode(), 150)}"
         lines.append(f"  {facts.revision}  {state}")
     lines += ["", *_groups(report, paint)]
     rows = requirements()
-    failures: dict[str, list[Trial]] = {}
-    for trial in report.failed():
-        failures.setdefault(trial.case, []).append(trial)
-    for case in report.cases():
-        if case in failures:
-            lines += ["", *_failure(rows[case], failures[case], verdict, paint)]
+    failures = report.failed_by_case()
+    for case, trials in failures.items():
+        lines += ["", *_failure(rows[case], trials, verdict, paint)]
     lines += _reasons(report, paint)
     for entry in verdict.newly_passing:
-        note = f"known failure {entry} passes now: take it off the list"
+        note = f"known failure {entry} passes: remove it from the list"
         lines += ["", paint(note, "red")]
     known = {case for case, _ in verdict.known} - {trial.case for trial in verdict.unknown}
     levels = Counter(rows[case].level for case in failures if case not in known)
-    told = ", ".join(f"{levels[level]} {level}" for level in ("MUST", "SHOULD", "ours"))
+    counts = ", ".join(f"{levels[level]} {level}" for level in ("MUST", "SHOULD", "ours"))
     lines += [
         "",
-        f"failed without a known reason: {told}; known: {len(known)}; {report.seconds:.1f} s",
+        f"unexplained failures: {counts}; known: {len(known)}; {report.seconds:.1f} s",
     ]
     lines.append(summary(report))
     return "\n".join(lines)
@@ -106,14 +104,14 @@ def _failure(row: Requirement, trials: list[Trial], verdict: Verdict, paint: Pai
         f"{paint('FAIL', 'red')} {paint(row.id, 'bold')} {row.level}  {row.text}",
         f"     source: {row.source}; failed in {where}",
     ]
-    told: set[str] = set()
+    shown: set[str] = set()
     for trial in trials:
         reason = verdict.reason(trial)
-        if reason is not None and f"known: {reason}" not in told:
-            told.add(f"known: {reason}")
+        if reason is not None and f"known: {reason}" not in shown:
+            shown.add(f"known: {reason}")
             lines.append(paint(f"     known: {reason}", "yellow"))
-        if trial.reason not in told:
-            told.add(trial.reason)
+        if trial.reason not in shown:
+            shown.add(trial.reason)
             lines.append(f"     {show(trial.reason.encode(), 600)}")
     for exchange in trials[0].evidence[-6:]:
         arrow = "->" if exchange.sent else "<-"
@@ -122,12 +120,8 @@ def _failure(row: Requirement, trials: list[Trial], verdict: Verdict, paint: Pai
 
 
 def _reasons(report: Report, paint: Paint) -> list[str]:
-    """Why cases did not apply, each reason once."""
-    reasons: dict[str, list[str]] = {}
-    for case in report.cases():
-        if report.status(case) == "not applicable":
-            told = {trial.reason for trial in report.of(case) if trial.reason}
-            reasons.setdefault("; ".join(sorted(told)), []).append(case)
+    """The reasons why cases did not apply, each with its cases."""
+    reasons = report.not_applicable_by_reason()
     if not reasons:
         return []
     lines = ["", paint("not applicable:", "bold")]

@@ -1,4 +1,4 @@
-"""X: cancelling calls, and the races around it."""
+"""X: cancellation of calls, and its race conditions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def answer_to(peer: Peer, id: Any, seconds: float) -> Frame | None:
 
 
 def cancelled(ctx: Context, seconds: float = 0.5) -> tuple[Peer, Any]:
-    """A call that was cancelled while it ran."""
+    """Cancel a call while it runs."""
     peer = ctx.fresh()
     id = peer.request("tools/call", ctx.slow(seconds))
     peer.marker()
     peer.cancel(id, reason="no longer needed")
-    peer.inbox += peer.marker()  # what came before the marker is an answer, too
+    peer.inbox += peer.marker()  # frames before the marker can be answers too
     return peer, id
 
 
@@ -32,7 +32,7 @@ def silence(ctx: Context, _: Any) -> None:
     peer, id = cancelled(ctx)
     late = answer_to(peer, id, 0.9)
     if late is not None and late.kind == "error" and ctx.endpoint.transport == "http":
-        return  # a POST has to end: an error that says so is one way
+        return  # a POST needs a response; an error is one way to end it
     need(late is None, f"a cancelled call was answered: {show(late.raw) if late else ''}")
 
 
@@ -95,13 +95,13 @@ def _before_the_request(ctx: Context) -> None:
     peer = ctx.fresh()
     peer.cancel(5402)
     frame = peer.call(peer.basic, id=5402)
-    need(frame.kind == "result", f"a cancel that came too early hit the request: {show(frame.raw)}")
+    need(frame.kind == "result", f"a cancel sent before the request affected it: {show(frame.raw)}")
 
 
 def ignored(ctx: Context, paramses: tuple[Any, ...]) -> None:
     for params in paramses:
         message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
-        ctx.peer.silent(dump(message))
+        ctx.peer.expect_silence(dump(message))
 
 
 cases_of(

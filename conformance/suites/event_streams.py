@@ -1,4 +1,4 @@
-"""H27 to H33: the event streams that calls are answered with."""
+"""H27 to H33: event streams that answer calls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _session(ctx: Context) -> Session | None:
     return None if ctx.modern else open_session(ctx, ready=True)
 
 
-# -- what is on them -----------------------------------------------------------------------------
+# -- contents -------------------------------------------------------------------------------------
 
 
 @case("H27a")
@@ -39,7 +39,7 @@ def _of_the_request(ctx: Context) -> None:
     responses = [message for message in messages if is_response(message)]
     need(len(responses) == 1, f"{len(responses)} responses on the stream of one request")
     need(responses[0].get("id") == 1, f"the response has the id {responses[0].get('id')!r}")
-    need(is_response(messages[-1]), "something comes after the response")
+    need(is_response(messages[-1]), "a message follows the response")
     for message in messages[:-1]:
         method = message.get("method")
         need(method, f"neither a notification nor the response: {show(_bytes(message), 120)}")
@@ -53,7 +53,7 @@ def _of_the_request(ctx: Context) -> None:
 def _ends(ctx: Context) -> None:
     stream = streamed(ctx, "progress", _session(ctx))
     need(any(map(is_response, stream.messages)), "no response on the stream")
-    need(stream.ended, "the stream was still open when the response had long been sent")
+    need(stream.ended, "the stream stayed open after the response")
 
 
 @scan("H28")
@@ -67,7 +67,7 @@ def _bytes(message: Any) -> bytes:
     return json.dumps(message).encode()
 
 
-# -- hanging up ----------------------------------------------------------------------------------
+# -- disconnects ----------------------------------------------------------------------------------
 
 
 def _counts(ctx: Context, peer: Peer) -> dict[str, int]:
@@ -77,7 +77,7 @@ def _counts(ctx: Context, peer: Peer) -> dict[str, int]:
 
 
 def _left(ctx: Context, seconds: float) -> tuple[Peer, dict[str, int], dict[str, int]]:
-    """A client hangs up while its slow call runs: the tally before, and when it had begun."""
+    """Disconnect during a slow call; return the tally before the call and its start time."""
     ctx.role("tally")
     params = ctx.slow(seconds, 10)
     peer = ctx.fresh()
@@ -88,7 +88,7 @@ def _left(ctx: Context, seconds: float) -> tuple[Peer, dict[str, int], dict[str,
     while (begun := _counts(ctx, peer))["started"] <= before["started"]:
         need(time.monotonic() < until, "the call was not started")
         time.sleep(0.01)
-    stream.next(seconds / 4)  # which is open by now, if progress opens it
+    stream.next(seconds / 4)  # progress has opened the stream by now, if it does at all
     stream.close()
     return peer, before, begun
 
@@ -116,11 +116,11 @@ def _goes_on(ctx: Context) -> None:
     need(done, f"the work was stopped: {begun} then {_counts(ctx, peer)}")
 
 
-# -- how they are written ------------------------------------------------------------------------
+# -- event format ---------------------------------------------------------------------------------
 
 
 def _quiet_stream(ctx: Context) -> EventStream:
-    """A stream that stays open with nothing to say."""
+    """A stream that stays open without messages."""
     for capability, flag in (
         ("tools", "toolsListChanged"),
         ("prompts", "promptsListChanged"),
@@ -154,7 +154,7 @@ def _uncached(ctx: Context) -> None:
 @case("H31")
 def _keep_alive(ctx: Context) -> None:
     with _quiet_stream(ctx) as stream:
-        stream.gather(0.1)  # what it begins with is no sign of life
+        stream.gather(0.1)  # events at the start do not count as keep-alives
         seconds = ctx.settings.keep_alive_seconds
         need(stream.commented(seconds), f"nothing was sent for {seconds:g} seconds")
 
@@ -163,4 +163,4 @@ def _keep_alive(ctx: Context) -> None:
 def _well_formed(ctx: Context) -> None:
     stream = streamed(ctx, "progress", _session(ctx))
     need(not stream.parser.wrong, "; ".join(stream.parser.wrong[:3]))
-    need(stream.messages, "a stream without a single message")
+    need(stream.messages, "the stream carries no message")

@@ -1,4 +1,4 @@
-"""H and S: what Streamable HTTP has of its own: statuses, headers, sessions."""
+"""H and S: Streamable HTTP: status codes, headers, methods and sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVIL = "http://evil.example"
 
 
 def _tool(ctx: Context) -> dict[str, Any]:
-    """A tools/call of a tool that is not there: the headers are judged before that is noticed."""
+    """A tools/call of an unknown tool: a server checks the headers before the tool's name."""
     params = {"name": "conform_nothing", "arguments": {}, "_meta": revisions.meta({})}
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
@@ -39,7 +39,7 @@ def _one_path(ctx: Context) -> None:
     status(endpoint(ctx).ask("POST", body, headers, path="/conform-nothing-here"), 404)
 
 
-# -- who is asked, and how -----------------------------------------------------------------------
+# -- endpoint and credentials ---------------------------------------------------------------------
 
 
 def _origin(ctx: Context, row: tuple[str, str]) -> None:
@@ -88,7 +88,7 @@ def _kind(ctx: Context) -> None:
     status(answer, 200)
     kind = answer.headers.get("content-type", "").partition(";")[0]
     need(kind in ("application/json", "text/event-stream"), f"content type {kind!r}")
-    need(answer.messages()[-1].get("id") == 1, "the answer is not there")
+    need(answer.messages()[-1].get("id") == 1, "the response is missing")
 
 
 @case("H08")
@@ -124,7 +124,7 @@ def _unacceptable(ctx: Context) -> None:
     need(400 <= answer.status < 500, f"status {answer.status}")
     if "json" in answer.headers.get("content-type", "") and answer.body:
         id = answer.json.get("id")
-        need(id is None, f"the error carries the id {id!r}, which nobody sent")
+        need(id is None, f"the error carries the id {id!r}, which was not sent")
 
 
 @case("H12")
@@ -174,7 +174,7 @@ cases_of(
 def _version_missing(ctx: Context) -> None:
     answer = post(ctx, basic(ctx), {"MCP-Protocol-Version": None})
     older = {revisions.A, revisions.B} & ctx.settings.spoken
-    if not older:  # else it may take the request for one of theirs, who have no such header
+    if not older:  # without it a server may assume an older revision, which has no such header
         status(answer, 400)
         code(answer, -32020)
     need(error_of(answer) or answer.status >= 400, "the request was served")
@@ -202,7 +202,7 @@ def _unknown_method(ctx: Context) -> None:
     answer = post(ctx, message)
     status(answer, 404)
     code(answer, -32601)
-    need(answer.messages()[-1].get("id") == 1, "the id is not there")
+    need(answer.messages()[-1].get("id") == 1, "the response lacks the id")
 
 
 @case("H24")
@@ -227,7 +227,7 @@ cases_of((("H25a", "GET"), ("H25b", "DELETE")), _gone)
 def _no_session(ctx: Context) -> None:
     answer = post(ctx, basic(ctx), {"Mcp-Session-Id": "made-up", "Last-Event-ID": "1"})
     status(answer, 200)
-    need("mcp-session-id" not in answer.headers, "a session was given")
+    need("mcp-session-id" not in answer.headers, "the response contains a session id")
 
 
 @case("H34")
@@ -250,7 +250,7 @@ def _both_eras(ctx: Context) -> None:
     spoken = ctx.settings.spoken
     eras = [max(spoken & set(era), default="") for era in (revisions.LEGACY, revisions.MODERN)]
     if not all(eras):
-        raise NotApplicable("the server speaks the revisions of one era only")
+        raise NotApplicable("the server supports the revisions of one era only")
 
     def ask(number: int) -> str | None:
         version = eras[number % 2]
@@ -277,13 +277,13 @@ def _opening(version: str, id: int) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}
 
 
-# -- sessions ------------------------------------------------------------------------------------
+# -- sessions -------------------------------------------------------------------------------------
 
 
 @case("S01")
 def _handles(ctx: Context) -> None:
     handles = [open_session(ctx).handle for _ in range(20)]
-    need(len(set(handles)) == 20, "a session id was given twice")
+    need(len(set(handles)) == 20, "a session id was issued twice")
     for handle in handles:
         need(all("!" <= character <= "~" for character in handle), f"not visible: {handle!r}")
 
@@ -312,7 +312,7 @@ def _ended(ctx: Context) -> None:
     session = open_session(ctx)
     answer = verb(ctx, "DELETE", session)
     if answer.status == 405:
-        raise NotApplicable("sessions cannot be ended by clients")
+        raise NotApplicable("the server does not support DELETE")
     status(answer, 200, 202, 204)
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
     status(post(ctx, ping, None, session), 404)
@@ -327,7 +327,7 @@ def _own_version(ctx: Context) -> None:
         ping = {"jsonrpc": "2.0", "id": number, "method": "ping"}
         answer = post(ctx, ping, None, session)
         status(answer, 200)
-        need(answer.messages()[-1].get("id") == number, "the answer went to somebody else")
+        need(answer.messages()[-1].get("id") == number, "the response went to another client")
 
 
 @case("S14")
@@ -335,5 +335,5 @@ def _failed(ctx: Context) -> None:
     message = basic(ctx)
     message["params"]["protocolVersion"] = 7
     answer = post(ctx, message)
-    need(error_of(answer), "a handshake that makes no sense was accepted")
+    need(error_of(answer), "an invalid handshake was accepted")
     need("mcp-session-id" not in answer.headers, "a failed handshake left a session")

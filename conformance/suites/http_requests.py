@@ -1,4 +1,4 @@
-"""How an H or S case talks: correct requests over HTTP, to be spoiled in one place, and streams."""
+"""HTTP requests for the H and S suites: correct by default, with single headers replaced."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Headers = dict[str, str | None]
 
 @dataclass(frozen=True)
 class Session:
-    """A legacy session, as its client knows it."""
+    """A legacy session: its id and the negotiated version."""
 
     handle: str
     version: str
 
 
 def endpoint(ctx: Context) -> HttpEndpoint:
-    assert isinstance(ctx.endpoint, HttpEndpoint)  # the cases say that they are for http
+    assert isinstance(ctx.endpoint, HttpEndpoint)  # the runner tries these cases over HTTP only
     return ctx.endpoint
 
 
 def basic(ctx: Context, id: Any = 1) -> dict[str, Any]:
-    """The request that every server of the revision answers: discover, or initialize."""
+    """The request that every server of the revision answers: server/discover or initialize."""
     if ctx.modern:
         return request(ctx, "server/discover", {}, id=id)
     params = {
@@ -50,7 +50,7 @@ def request(
     id: Any = 1,
     token: str | None = None,
 ) -> dict[str, Any]:
-    """A request of the revision; with a token, its progress is asked for."""
+    """A request of the revision. A token asks for progress notifications."""
     body = dict(params or {})
     meta = dict(revisions.meta({})) if ctx.modern else {}
     if token is not None:
@@ -61,7 +61,7 @@ def request(
 
 
 def call(ctx: Context, role: str, *, id: Any = 1, token: str | None = None) -> dict[str, Any]:
-    """A call of the tool that plays this part."""
+    """A call of the tool with this role."""
     found = ctx.role(role)
     params = {"name": found.tool, "arguments": found.arguments(text="conform")}
     return request(ctx, "tools/call", params, id=id, token=token)
@@ -91,31 +91,31 @@ def post(
 
 
 def post_stream(ctx: Context, message: Any, session: Session | None = None) -> EventStream:
-    """The same, with the answer as it comes."""
+    """The same POST; the response is read as a stream."""
     body = json.dumps(message).encode()
     ctx.record(True, body)
     return endpoint(ctx).stream("POST", body, _headers(message, None, session))
 
 
 def verb(ctx: Context, name: str, session: Session, more: Headers | None = None) -> Reply:
-    """GET or DELETE, the whole answer."""
+    """Send GET or DELETE and read the whole response."""
     return endpoint(ctx).ask(name, None, _headers(None, more, session))
 
 
 def get_stream(
     ctx: Context, session: Session, last: str | None = None, *, accept: str = "text/event-stream"
 ) -> EventStream:
-    """The stream a GET opens; `last` asks for what came after that event."""
+    """Open a stream with GET; `last` is the Last-Event-ID to resume after."""
     more: Headers = {"Accept": accept, "Content-Type": None}
     if last is not None:
         more["Last-Event-ID"] = last
     stream = endpoint(ctx).stream("GET", None, _headers(None, more, session))
-    ctx.record(False, b"GET: %d" % stream.status)  # what happens next happens with it open
+    ctx.record(False, b"GET: %d" % stream.status)  # the response has started, so the stream is open
     return stream
 
 
 def listen(ctx: Context, session: Session) -> EventStream:
-    """The standalone stream; a server that offers none cannot be asked about it."""
+    """The standalone stream. Not applicable if the server does not offer one."""
     stream = get_stream(ctx, session)
     if stream.status == 405:
         stream.close()
@@ -129,7 +129,7 @@ def listen(ctx: Context, session: Session) -> EventStream:
 def open_session(
     ctx: Context, capabilities: dict[str, Any] | None = None, *, ready: bool = False
 ) -> Session:
-    """A session of its own; `ready` says `initialized`, too."""
+    """Open a new session; `ready` also sends `notifications/initialized`."""
     message = basic(ctx)
     message["params"]["capabilities"] = capabilities or {}
     answer = post(ctx, message)
@@ -147,9 +147,9 @@ def open_session(
 def streamed(
     ctx: Context, role: str, session: Session | None = None, *, id: Any = 1, token: str = "conform"
 ) -> EventStream:
-    """A call that says something before it answers, read to its end or as long as we are patient.
+    """Call a tool that sends messages before its response; read the stream until it ends.
 
-    A server may answer in JSON and drop what is said: then there is no stream to judge.
+    A server may answer with JSON and drop those messages; the case does not apply then.
     """
     with post_stream(ctx, call(ctx, role, id=id, token=token), session) as stream:
         need(stream.status == 200, f"a call was answered with {stream.status}")
@@ -162,7 +162,7 @@ def streamed(
 
 
 def answer_in(stream: EventStream, id: Any, seconds: float) -> Any:
-    """The response to that request, as soon as it comes; None if it does not."""
+    """The response to this request, or None if it does not arrive in time."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0 and not stream.ended:
         message = stream.next_message(left)
@@ -172,7 +172,7 @@ def answer_in(stream: EventStream, id: Any, seconds: float) -> Any:
 
 
 def patience(ctx: Context) -> float:
-    """How long a call of a fixture may take."""
+    """The time that a call of a fixture tool may take."""
     return ctx.timeout + 2.0
 
 
@@ -185,7 +185,7 @@ def identified(events: list[Event]) -> list[Event]:
 
 
 def error_of(answer: Reply) -> dict[str, Any]:
-    """The error in an answer, be it JSON or a stream; {} if there is none."""
+    """The error in a response, JSON or stream; {} if there is none."""
     messages = answer.messages()
     error = messages[-1].get("error") if messages and isinstance(messages[-1], dict) else None
     return error if isinstance(error, dict) else {}

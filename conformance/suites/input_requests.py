@@ -1,4 +1,4 @@
-"""I: a server that needs something from its client: results that ask, and requests that ask."""
+"""I: input from the client: `input_required` results and requests from the server."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def ask(
 def asking(ctx: Context, role: str) -> dict[str, Any]:
     result = result_of(ask(ctx, role), "tools/call")
     kind = result.get("resultType")
-    need(kind == "input_required", f"the tool asks for nothing: resultType {kind!r}")
+    need(kind == "input_required", f"the tool requires no input: resultType {kind!r}")
     return result
 
 
 def answers(result: dict[str, Any]) -> dict[str, Any]:
-    """An answer to everything that was asked."""
+    """A response to every input request."""
     given: dict[str, Any] = {}
     for name, request in (result.get("inputRequests") or {}).items():
         method = request.get("method")
@@ -62,7 +62,10 @@ def retry(result: dict[str, Any], given: dict[str, Any] | None = None) -> dict[s
 @case("I02a")
 def _says_what(ctx: Context) -> None:
     result = asking(ctx, "asks")
-    need("inputRequests" in result or "requestState" in result, "it asks for nothing at all")
+    need(
+        "inputRequests" in result or "requestState" in result,
+        "the result has neither inputRequests nor requestState",
+    )
 
 
 @case("I02b")
@@ -88,35 +91,41 @@ def _only_declared(ctx: Context) -> None:
 def _undeclared(ctx: Context) -> None:
     frame = ask(ctx, "asks", {})
     asked = frame.result.get("inputRequests") if frame.kind == "result" else None
-    need(not asked, f"a client without capabilities is asked: {show(frame.raw)}")
+    need(not asked, f"a client without capabilities got an input request: {show(frame.raw)}")
 
 
 @case("I03")
 def _tampered(ctx: Context) -> None:
     result = asking(ctx, "asks_signed")
     state = result.get("requestState")
-    need(isinstance(state, str), "the tool keeps no state")
+    need(isinstance(state, str), "the tool uses no requestState")
     params = retry(result)
     middle = len(str(state)) // 2
     other = "A" if str(state)[middle] != "A" else "B"
     params["requestState"] = f"{str(state)[:middle]}{other}{str(state)[middle + 1 :]}"
     frame = ask(ctx, "asks_signed", **params)
     refused = frame.kind == "error" or frame.result.get("isError") is True
-    need(refused, f"a state that was tampered with was believed: {show(frame.raw)}")
+    need(refused, f"a modified requestState was accepted: {show(frame.raw)}")
 
 
 @case("I04a")
 def _completes(ctx: Context) -> None:
     result = asking(ctx, "asks")
     done = result_of(ask(ctx, "asks", **retry(result)), "tools/call")
-    need(done.get("resultType") == "complete", f"answered, but not complete: {done}")
+    need(
+        done.get("resultType") == "complete",
+        f"all input responses were sent, but the call did not complete: {done}",
+    )
 
 
 @case("I04b")
 def _asks_again(ctx: Context) -> None:
     result = asking(ctx, "asks")
     again = result_of(ask(ctx, "asks", **retry(result, {})), "tools/call")
-    need(again.get("resultType") == "input_required", f"not answered, but {again}")
+    need(
+        again.get("resultType") == "input_required",
+        f"an input response is missing, but the result is {again}",
+    )
 
 
 @case("I04c")
@@ -124,15 +133,20 @@ def _extra_answers(ctx: Context) -> None:
     result = asking(ctx, "asks")
     given = {**answers(result), "nobody_asked": {"action": "decline"}}
     done = result_of(ask(ctx, "asks", **retry(result, given)), "tools/call")
-    need(done.get("resultType") == "complete", f"an extra answer: {done}")
+    need(
+        done.get("resultType") == "complete", f"an extra input response changed the result: {done}"
+    )
 
 
 @case("I04d")
 def _state_carried(ctx: Context) -> None:
     result = asking(ctx, "asks_state")
-    need(isinstance(result.get("requestState"), str), "the tool keeps no state")
+    need(isinstance(result.get("requestState"), str), "the tool uses no requestState")
     done = result_of(ask(ctx, "asks_state", **retry(result)), "tools/call")
-    need(done.get("resultType") == "complete", f"answered, but not complete: {done}")
+    need(
+        done.get("resultType") == "complete",
+        f"all input responses were sent, but the call did not complete: {done}",
+    )
 
 
 def malformed(ctx: Context, value: Any) -> None:
@@ -142,13 +156,13 @@ def malformed(ctx: Context, value: Any) -> None:
     if frame.kind == "result":
         kind = frame.result.get("resultType")
         fine = kind == "input_required" or frame.result.get("isError") is True
-        need(fine, f"malformed answers were taken: {show(frame.raw)}")
+        need(fine, f"malformed input responses were accepted: {show(frame.raw)}")
 
 
 cases_of((("I04e", "yes"), ("I04f", [1])), malformed)
 
 
-# -- the legacy way -----------------------------------------------------------------------------
+# -- legacy requests ------------------------------------------------------------------------------
 
 LEGACY = {
     "elicitation": ("elicitation/create", revisions.C),
@@ -183,8 +197,8 @@ def declared(ctx: Context, role: str) -> None:
     peer = ctx.fresh(capabilities={role: {}})
     answer_questions(peer)
     result = result_of(peer.call("tools/call", params), "tools/call")
-    need(_asked(peer, method), f"the client declared {role} and was not asked")
-    need(result.get("isError") is not True, f"asked and answered, but {result}")
+    need(_asked(peer, method), f"the client declared {role} but got no request")
+    need(result.get("isError") is not True, f"the request was answered, but the result is {result}")
 
 
 cases_of((("I05b", "elicitation"), ("I07b", "sampling")), declared)
@@ -195,7 +209,7 @@ def turned_down(ctx: Context, action: str) -> None:
     peer = ctx.fresh(capabilities={"elicitation": {}})
     peer.answerers[method] = lambda _: {"action": action}
     peer.call("tools/call", params)
-    need(_asked(peer, method), "the client declared elicitation and was not asked")
+    need(_asked(peer, method), "the client declared elicitation but got no request")
     peer.marker()
 
 

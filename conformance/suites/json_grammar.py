@@ -1,4 +1,4 @@
-"""F22 to F26: the JSON grammar at its edges: numbers, nesting, many members."""
+"""F22 to F26: edge cases of the JSON grammar: numbers, nesting, large objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def with_value(ctx: Context, value: bytes, id: int) -> bytes:
 
 def not_json(ctx: Context, values: tuple[bytes, ...]) -> None:
     for value in values:
-        ctx.peer.refused(with_value(ctx, value, 5201), (-32700,), may_echo=5201)
+        ctx.peer.expect_error(with_value(ctx, value, 5201), (-32700,), may_echo=5201)
 
 
 cases_of(
@@ -53,11 +53,11 @@ def _no_infinity_out(ctx: Context) -> None:
     frame = ctx.peer.wait(lambda f: f.kind in ("result", "error", "invalid"), ctx.timeout)
     need(frame is not None, f"no answer to call {id}")
     assert frame is not None
-    need(frame.problem is None, f"a tool's infinity reached the wire: {show(frame.raw)}")
+    need(frame.problem is None, f"an infinite number of a tool was sent: {show(frame.raw)}")
 
 
 def survives(ctx: Context, values: tuple[bytes, ...]) -> None:
-    """An answer, whatever it says, and a connection that lives."""
+    """The server answers with a result or an error, and the connection stays usable."""
     for value in values:
         frames = ctx.peer.probe(with_value(ctx, value, 5203), quiet=5 * ctx.peer.quiet)
         answers = [f for f in frames if f.kind in ("result", "error")]
@@ -75,7 +75,7 @@ cases_of(
 
 
 def too_deep(ctx: Context, pair: tuple[bytes, bytes]) -> None:
-    """A hundred thousand levels: refused or served, and the connection lives."""
+    """Nest 100,000 levels: rejected or served, and the connection stays usable."""
     opening, closing = pair
     value = opening * 100_000 + b"1" + closing * 100_000
     frames = ctx.peer.probe(with_value(ctx, value, 5204), quiet=5 * ctx.peer.quiet)
@@ -83,7 +83,7 @@ def too_deep(ctx: Context, pair: tuple[bytes, bytes]) -> None:
     need(answers, "no answer to a frame with 100,000 levels")
     if answers[0].kind == "error":
         need(
-            answers[0].code in (-32700, -32600, -32602), f"it was refused with {answers[0].code!r}"
+            answers[0].code in (-32700, -32600, -32602), f"it was rejected with {answers[0].code!r}"
         )
 
 

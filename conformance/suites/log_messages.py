@@ -1,4 +1,4 @@
-"""G: log messages, asked for by setLevel in the legacy era and by each request in the modern."""
+"""G: log messages: `logging/setLevel` in the legacy era, `_meta` of each request in the modern."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ def _filtered(ctx: Context) -> None:
     peer.result("logging/setLevel", {"level": "emergency"})
     early, late = logs(peer, ctx, "logging")
     below = [f for f in early + late if ranks([f])[0] < LEVELS.index("emergency")]
-    need(not below, f"below the level set: {show(below[0].raw) if below else ''}")
+    need(not below, f"a log message below the level: {show(below[0].raw) if below else ''}")
 
 
 @case("G01f")
-def _heard(ctx: Context) -> None:
+def _has_received(ctx: Context) -> None:
     ctx.require("logging")
     peer = ctx.fresh()
     peer.result("logging/setLevel", {"level": "debug"})
     early, late = logs(peer, ctx, "logging")
-    need(early or late, "at level debug the logging tool was not heard")
+    need(early or late, "no log messages at level debug")
 
 
 @case("G01g")
@@ -76,15 +76,15 @@ def _own_level(ctx: Context) -> None:
     quiet.result("logging/setLevel", {"level": "emergency"})
     loud.result("logging/setLevel", {"level": "debug"})
     early, late = logs(loud, ctx, "logging")
-    need(early or late, "one connection's level silenced another")
+    need(early or late, "the level of one connection suppressed messages of another")
     early, late = logs(quiet, ctx, "logging")
-    need(not early and not late, "one connection's level made another talk")
+    need(not early and not late, "the level of one connection enabled messages on another")
 
 
 @case("G03a")
 def _silent_by_default(ctx: Context) -> None:
     early, late = logs(ctx.peer, ctx, "request_logging")
-    need(not early and not late, "log messages for a request that did not ask for any")
+    need(not early and not late, "log messages for a request without a log level")
 
 
 @case("G03b")
@@ -92,11 +92,11 @@ def _asked_for(ctx: Context) -> None:
     ctx.require("logging")
     peer = ctx.fresh()
     early, late = logs(peer, ctx, "request_logging", meta={revisions.LOG_LEVEL: "debug"})
-    need(early or late, "no log messages although the request asks for them")
+    need(early or late, "no log messages although the request sets a log level")
     early, late = logs(peer, ctx, "request_logging", meta={revisions.LOG_LEVEL: "emergency"})
     need(
         all(r >= LEVELS.index("emergency") for r in ranks(early + late)),
-        "below the level asked for",
+        "a log message below the requested level",
     )
 
 
@@ -120,5 +120,5 @@ def _level_not_remembered(ctx: Context) -> None:
 def _bad_request_level(ctx: Context) -> None:
     ctx.require("logging")
     frame = ctx.peer.call("tools/list", {}, meta={revisions.LOG_LEVEL: "verbose"})
-    need(frame.kind == "error", f"level 'verbose' was taken: {show(frame.raw, 160)}")
+    need(frame.kind == "error", f"level 'verbose' was accepted: {show(frame.raw, 160)}")
     need(frame.code == -32602, f"level 'verbose' gave {frame.code!r}, which is not -32602")

@@ -1,4 +1,4 @@
-"""H21, H22 and H40: where the head of a modern request and its body disagree."""
+"""H21, H22 and H40: modern requests whose headers contradict the body."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from conformance.context import Context
 from conformance.suites.http_requests import Headers, basic, call, code, post, request, status
 
 Mirrors = dict[str, tuple[str, str]]
-"""What a role's template fills in ("{text}"), with the argument and the header that repeats it."""
+"""Placeholder of a role's template ("{text}") → (argument, the header that mirrors it)."""
 
 
 def _mirrors(ctx: Context) -> tuple[str, Mirrors]:
-    """The tool with repeated arguments, and which they are."""
+    """The tool whose arguments are mirrored in headers, and those arguments."""
     role = ctx.role("mirrored")
     tool = next(tool for tool in ctx.facts.tools if tool.get("name") == role.tool)
     found: Mirrors = {}
@@ -25,7 +25,7 @@ def _mirrors(ctx: Context) -> tuple[str, Mirrors]:
         if isinstance(header, str):
             found[str(filled)] = (argument, f"Mcp-Param-{header}")
     if "{text}" not in found:
-        raise NotApplicable(f"{role.tool} repeats no text in a header")
+        raise NotApplicable(f"{role.tool} mirrors no text in a header")
     return role.tool, found
 
 
@@ -36,7 +36,7 @@ def _called(ctx: Context, arguments: dict[str, Any], headers: Headers) -> Reply:
 
 
 def _refused(ctx: Context, headers: dict[str, str]) -> None:
-    """The text is "us-west1"; what its header says is under its part of the template."""
+    """Call with the text "us-west1" and these header values; the server must reject the call."""
     _, mirrors = _mirrors(ctx)
     argument, header = mirrors["{text}"]
     said: Headers = {header: headers["{text}"]} if "{text}" in headers else {}
@@ -56,7 +56,7 @@ cases_of(
 
 
 def _served(answer: Reply) -> None:
-    """Whatever else the tool may say, the headers were not the trouble."""
+    """The call may fail for other reasons, but not because of its headers."""
     messages = answer.messages()
     need(messages, f"status {answer.status} and no answer")
     error = messages[-1].get("error", {})
@@ -88,13 +88,13 @@ def _strange_header(ctx: Context) -> None:
 def _numbers(ctx: Context) -> None:
     tool, mirrors = _mirrors(ctx)
     if "{count}" not in mirrors:
-        raise NotApplicable(f"{tool} repeats no whole number in a header")
+        raise NotApplicable(f"{tool} mirrors no integer in a header")
     argument, header = mirrors["{count}"]
     _served(_called(ctx, {argument: 42}, {header: "42"}))
     _served(_called(ctx, {argument: 42}, {header: "42.0"}))
 
 
-# -- eras ----------------------------------------------------------------------------------------
+# -- eras -----------------------------------------------------------------------------------------
 
 
 def _of_version(ctx: Context, version: str) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _unsupported(ctx: Context) -> None:
     answer = post(ctx, _of_version(ctx, "1999-01-01"))
     status(answer, 400)
     code(answer, -32022)
-    need(answer.messages()[-1].get("id") == "odd", "the id is not there")
+    need(answer.messages()[-1].get("id") == "odd", "the response lacks the id")
 
 
 @case("H40c")

@@ -1,4 +1,4 @@
-"""Scans: rules for every frame, whoever asked for it; and the tour that brings frames about."""
+"""Scans: rules for every frame of a run, and the tour that makes the server send frames."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def readable(received: ReceivedFrame) -> bool:
     return received.frame.problem is None and isinstance(received.frame.value, dict)
 
 
-# -- messages -----------------------------------------------------------------------------------
+# -- messages -------------------------------------------------------------------------------------
 
 
 @scan("J01")
@@ -106,7 +106,7 @@ def _discouraged_codes(received: ReceivedFrame) -> str | bool | None:
 def _answered_once(received: ReceivedFrame) -> str | bool | None:
     if received.frame.kind not in ANSWERS or not received.frame.has_id:
         return None
-    return "a second answer to one request" if received.again else True
+    return "a second answer to one request" if received.is_repeated else True
 
 
 @scan("F02b")
@@ -133,7 +133,7 @@ def _no_requests(received: ReceivedFrame) -> str | bool | None:
     return "a request from the server" if received.frame.kind == "request" else True
 
 
-# -- eras ---------------------------------------------------------------------------------------
+# -- eras -----------------------------------------------------------------------------------------
 
 
 @scan("L07a")
@@ -228,7 +228,7 @@ def _where_questions_are_allowed(received: ReceivedFrame) -> str | bool | None:
     return True if received.sent.method in allowed else f"{received.sent.method} asks for input"
 
 
-# -- notifications ------------------------------------------------------------------------------
+# -- notifications --------------------------------------------------------------------------------
 
 
 @scan("G02")
@@ -274,7 +274,7 @@ def _listen_streams(received: ReceivedFrame) -> str | bool | None:
     return f"{received.frame.method} on a subscription" if loose else True
 
 
-# -- shapes -------------------------------------------------------------------------------------
+# -- shapes ---------------------------------------------------------------------------------------
 
 
 def shaped(methods: tuple[str, ...]) -> Any:
@@ -321,7 +321,7 @@ def _request_shapes(received: ReceivedFrame) -> str | bool | None:
     return judged(message_shapes.request(received.revision, received.frame.method or "", params))
 
 
-# -- the tour -----------------------------------------------------------------------------------
+# -- the tour -------------------------------------------------------------------------------------
 
 ROLES = (
     "echo",
@@ -337,9 +337,9 @@ ROLES = (
 
 
 def tour(ctx: Context) -> None:
-    """Ask for one of everything, so that the scans have something to look at.
+    """Call every method once, so that the scans have frames to check.
 
-    Nothing here is an assertion: what the server answers is judged by the scans.
+    The tour asserts nothing; the scans check the responses.
     """
     for step in (_lists, _errors, _calls, _reads, _questions, _changes):
         try:

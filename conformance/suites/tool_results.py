@@ -1,4 +1,4 @@
-"""T05 to T17: what a tool's result is made of."""
+"""T05 to T17: content blocks and structured content of tool results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def called(ctx: Context, name: str, **values: Any) -> dict[str, Any]:
 
 
 def structured(ctx: Context) -> tuple[dict[str, Any], Any]:
-    """A structured result and the schema it has to obey."""
+    """A structured result and the schema that it must satisfy."""
     role = ctx.role("structured")
     tool = next(t for t in ctx.facts.tools if t.get("name") == role.tool)
     if "outputSchema" not in tool:

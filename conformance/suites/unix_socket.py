@@ -1,4 +1,4 @@
-"""W: many connections to one server on a unix socket."""
+"""W: several connections to one server on a unix socket."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _own_state(ctx: Context) -> None:
         if other in ctx.settings.spoken and other != ctx.revision:
             break
     else:
-        raise NotApplicable("the server speaks one legacy revision only")
+        raise NotApplicable("the server supports one legacy revision only")
     first = ctx.raw()
     second = ctx.raw(other)
     one = result_of(first.initialize(), "initialize")
@@ -40,11 +40,11 @@ def _all_revisions_at_once(ctx: Context) -> None:
     asked = [(peer, peer.request(method or peer.basic)) for peer in peers]
     for peer, id in asked:
         fine = peer.modern or peer.agreed == peer.revision
-        need(fine, f"{peer.revision} beside the others became {peer.agreed!r}")
+        need(fine, f"{peer.revision} next to other revisions became {peer.agreed!r}")
         frame = peer.reply(id)
-        need(frame.kind == "result", f"{peer.revision} beside the others: {show(frame.raw)}")
+        need(frame.kind == "result", f"{peer.revision} next to other revisions: {show(frame.raw)}")
         modern = "resultType" in frame.result
-        need(modern == peer.modern, f"{peer.revision} was answered in another era's words")
+        need(modern == peer.modern, f"{peer.revision} was answered in the shape of another era")
 
 
 @case("W04")

@@ -1,4 +1,4 @@
-"""The reference server on a socket in this process, and as a child: where checks are proven."""
+"""The reference server for tests: on a socket in this process, or as a child process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from conformance.broken.defects.registry import DEFECTS, NO_DEFECT, Defect
 from conformance.broken.http_server import HttpReferenceServer
 from conformance.broken.http_sessions import IDLE_SECONDS
 from conformance.broken.reference import Server
-from conformance.check import Requirement, load_suites, requirements
+from conformance.check import load_suites
 from conformance.client.stdio import StdioEndpoint
 from conformance.client.unix_socket import UnixEndpoint
 from conformance.client.wire import Endpoint
 from conformance.context import Settings
+from conformance.requirements import Requirement, requirements
 from conformance.runner import Report, run
 
 defects.load()
@@ -40,7 +41,7 @@ PATIENT = Settings(timeout=5.0, idle_seconds=IDLE_SECONDS, spoken=KNOWN)
 
 
 class SocketReferenceServer(UnixEndpoint):
-    """A reference server that listens in this process until the endpoint is closed."""
+    """A reference server on a unix socket in this process; `close` stops it."""
 
     def __init__(self, path: Path, defect: Defect = NO_DEFECT) -> None:
         super().__init__(str(path))
@@ -50,30 +51,30 @@ class SocketReferenceServer(UnixEndpoint):
         self._thread.start()
 
     def close(self) -> None:
-        # Closing alone does not wake a thread that waits in accept.
+        # close() alone does not wake a thread that is blocked in accept().
         self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join(5)
         self._listener.close()
 
 
 def child(defect: str, lock: Path, *, spares: int = 0) -> StdioEndpoint:
-    """The reference server as a child."""
+    """The reference server as a child process."""
     command = [sys.executable, "-m", "conformance.broken", "--defect", defect]
     return StdioEndpoint(command, {**os.environ, "CONFORM_LOCK": str(lock)}, spares=spares)
 
 
 def revision_for(defect: Defect, row: Requirement) -> str:
-    """Where a defect is to be seen: one revision is proof enough."""
+    """The revision to try a case in; one revision is enough as a proof."""
     if defect.revision is not None:
         return defect.revision
     if row.once == "run":
-        return max(row.revisions)  # the only one in which it is tried
+        return max(row.revisions)  # the runner tries the case only in this one
     legacy = [revision for revision in row.revisions if revision in revisions.LEGACY]
     return max(legacy or row.revisions)
 
 
 def prove(defect: Defect, directory: Path) -> dict[str, str]:
-    """Try the defect's cases on the flawed server: what each came to."""
+    """Try the cases of a defect on a server with that defect; return the results."""
     groups: dict[tuple[str, Transport], list[Requirement]] = {}
     for name in defect.cases:
         row = requirements()[name]
@@ -90,11 +91,11 @@ def prove(defect: Defect, directory: Path) -> dict[str, str]:
         else:
             endpoint, settings = child(defect.name, directory / "lock"), PATIENT
         report = run(endpoint, rows, wanted=[revision], settings=settings, jobs=1)
-        outcome.update(told(report))
+        outcome.update(outcomes(report))
     return outcome
 
 
-def told(report: Report) -> dict[str, str]:
+def outcomes(report: Report) -> dict[str, str]:
     return {
         case: "; ".join(f"{t.revision} {t.status} {t.reason}" for t in report.of(case))
         for case in report.cases()

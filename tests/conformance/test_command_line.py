@@ -1,4 +1,4 @@
-"""mcp-conform against servers that do not behave, and what it leaves behind."""
+"""The command line of mcp-conform: exit status, misbehaving servers, clean-up and reports."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
         ("--stdio", "--", "/no/such/command"),
     ],
 )
-def test_what_cannot_run_exits_2_with_one_line(
+def test_invalid_arguments_and_unreachable_servers_exit_2_with_one_line(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert conform(*arguments) == 2
@@ -80,7 +80,7 @@ def test_what_cannot_run_exits_2_with_one_line(
     ],
     ids=["hangs", "dies", "chats", "floods", "floods-json", "endless-line", "noise"],
 )
-def test_a_server_that_is_none_ends_the_run_in_time(
+def test_a_program_that_is_not_an_mcp_server_ends_the_run_in_time(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     began = time.monotonic()
@@ -95,7 +95,7 @@ def test_a_server_that_is_none_ends_the_run_in_time(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_server_that_hangs_in_the_middle_fails_its_cases(
+def test_a_server_that_hangs_after_the_handshake_fails_its_cases(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (
@@ -119,7 +119,7 @@ def test_a_server_that_hangs_in_the_middle_fails_its_cases(
     assert last_line(capsys) == "7 cases, 2 passed, 5 failed, 0 not applicable"
 
 
-def test_no_child_outlives_the_run(tmp_path: Path) -> None:
+def test_no_child_process_outlives_the_run(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     text = (
         "import os, time\n"
@@ -144,7 +144,7 @@ def assert_gone(pids: Path, *, at_least: int) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_stopped_leaves_no_child(number: int, tmp_path: Path) -> None:
+def test_a_run_stopped_by_a_signal_leaves_no_child_process(number: int, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     text = (
         "import os\n"
@@ -175,7 +175,9 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
-def test_a_sound_server_exits_0_and_ends_in_the_summary(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_correct_server_exits_0_and_prints_the_summary_last(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert conform("--only", "B", "--stdio", "--", *REFERENCE) == 0
 
     assert last_line(capsys) == "16 cases, 16 passed, 0 failed, 0 not applicable"
@@ -197,7 +199,7 @@ def known_file(tmp_path: Path, case: str) -> str:
     return str(path)
 
 
-def test_a_known_failure_is_told_as_such_and_does_not_count_as_passed(
+def test_a_known_failure_is_reported_as_such_and_does_not_count_as_passed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = conform(
@@ -221,13 +223,13 @@ def test_a_known_failure_that_passes_is_an_error(
     assert "known failure J06 passes now" in capsys.readouterr().out
 
 
-def test_a_known_failure_of_a_case_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+def test_a_known_failure_of_an_unknown_case_is_rejected(tmp_path: Path) -> None:
     known = known_file(tmp_path, "J999")
 
     assert conform("--known-failures", known, "--stdio", "--", *REFERENCE) == 2
 
 
-def test_a_server_that_speaks_one_revision_is_judged_by_that_one(
+def test_a_server_with_one_revision_is_tested_in_that_revision_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (
@@ -268,7 +270,7 @@ def test_list_names_every_case(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.match(r"J06 +MUST +stdio/unix/http +A line that is not JSON", lines[0])
 
 
-def test_each_child_gets_a_directory_of_its_own_and_it_is_removed(tmp_path: Path) -> None:
+def test_each_child_gets_its_own_directory_which_is_removed_afterwards(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     text = (
         "import os\n"
@@ -284,7 +286,7 @@ def test_each_child_gets_a_directory_of_its_own_and_it_is_removed(tmp_path: Path
     assert not any(Path(directory).exists() for directory in directories)
 
 
-def test_nothing_of_a_run_that_went_well_is_left_in_the_temporary_directory(
+def test_a_successful_run_leaves_nothing_in_the_temporary_directory(
     tmp_path: Path,
 ) -> None:
     server = [sys.executable, "-P", "-m", "daemon", "stdio", "--embedded", "--fixtures"]
@@ -354,7 +356,7 @@ def test_junit_is_xml_with_a_test_case_for_each_trial(reports: dict[str, str]) -
     assert sum(int(suite.attrib["failures"]) for suite in root) == len(failed) > 0
 
 
-def test_html_is_one_page_that_needs_nothing_else(reports: dict[str, str]) -> None:
+def test_html_is_one_page_without_external_resources(reports: dict[str, str]) -> None:
     page = reports["html"]
 
     assert page.startswith("<!doctype html>")
@@ -362,7 +364,7 @@ def test_html_is_one_page_that_needs_nothing_else(reports: dict[str, str]) -> No
         assert outside not in page.lower().replace("&lt;", "\x00")
 
 
-def test_html_shows_hostile_bytes_without_obeying_them(reports: dict[str, str]) -> None:
+def test_html_escapes_hostile_bytes(reports: dict[str, str]) -> None:
     page = reports["html"]
 
     assert "&lt;/script&gt;&lt;script&gt;alert(1)" in page

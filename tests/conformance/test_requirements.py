@@ -1,4 +1,4 @@
-"""requirements.toml, the checks and the defects tell one story."""
+"""requirements.toml, the checks and the defects agree with each other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from conformance import revisions
 from conformance.broken import defects
 from conformance.broken.defects.registry import DEFECTS
-from conformance.check import CASES, SCANS, group_titles, load_suites, requirements
+from conformance.check import CASES, SCANS, load_suites
+from conformance.requirements import group_titles, requirements
 
 load_suites()
 defects.load()
@@ -26,14 +27,14 @@ def test_every_case_is_proven_by_a_defect() -> None:
     assert proven == set(requirements())
 
 
-def test_there_are_more_cases_on_each_transport_than_we_promise() -> None:
+def test_each_transport_has_at_least_the_promised_number_of_cases() -> None:
     for transport, promised in (("stdio", 180), ("unix", 180), ("http", 260)):
         count = sum(transport in row.transports for row in requirements().values())
         assert count >= promised
 
 
 @pytest.mark.parametrize("name", requirements())
-def test_a_requirement_says_what_it_asks_where_it_is_said_and_where_it_applies(name: str) -> None:
+def test_a_requirement_has_a_text_a_source_a_level_and_a_scope(name: str) -> None:
     row = requirements()[name]
 
     assert re.fullmatch(r"[A-Z]\d\d[a-z]?", name)

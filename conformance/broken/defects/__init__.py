@@ -1,4 +1,4 @@
-"""The defects, a module for each part of the protocol."""
+"""The defects, one module for each part of the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects in what goes on while a call runs: progress, cancellation, subscriptions, questions."""
+"""Defects during calls: progress, cancellation, subscriptions, requests to the client."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ from typing import Any
 
 from conformance.broken.defects.helpers import (
     failure,
-    in_note,
+    in_notification,
     in_result,
     meta,
     method,
     params,
     tool,
 )
-from conformance.broken.defects.registry import Defect, add, on_message, on_note, on_reply, quirk
+from conformance.broken.defects.registry import (
+    Defect,
+    add,
+    on_message,
+    on_notification,
+    on_reply,
+    quirk,
+)
 from conformance.revisions import SUBSCRIPTION_ID, A, E
 
 PROGRESS = "notifications/progress"
 ACK = "notifications/subscriptions/acknowledged"
 
-# -- progress -----------------------------------------------------------------------------------
+# -- progress -------------------------------------------------------------------------------------
 
 quirk("progress-for-all", "O01a", "progress comes without a token")
 
@@ -32,7 +39,7 @@ def _other_type(params: dict[str, Any]) -> None:
 def progressing(
     name: str, cases: str, about: str, change: Any, revision: str | None = None
 ) -> None:
-    on_note(name, cases, about, revision)(in_note(PROGRESS, change))
+    on_notification(name, cases, about, revision)(in_notification(PROGRESS, change))
 
 
 progressing("tokens-change-type", "O01b O01c O01d O01e", "tokens change their type", _other_type)
@@ -59,13 +66,13 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
 quirk("progress-after-cancel", "O02c O02d", "progress goes on after a cancel")
 
 
-@on_message("drops-odd-tokens", "O03a O03b", "a request with an odd token is dropped")
+@on_message("drops-odd-tokens", "O03a O03b", "a request with an invalid token is dropped")
 def _(connection: Any, message: Any) -> Any:
     token = meta(message).get("progressToken", 0)
     return message if isinstance(token, str | int) and not isinstance(token, bool) else None
 
 
-# -- cancellation -------------------------------------------------------------------------------
+# -- cancellation ---------------------------------------------------------------------------------
 
 quirk(
     "cancel-ignored",
@@ -122,7 +129,7 @@ def _(connection: Any, message: Any) -> Any:
     return message
 
 
-@on_message("cancel-in-advance", "X03b", "a cancel counts for requests to come")
+@on_message("cancel-in-advance", "X03b", "a cancel applies to later requests")
 def _(connection: Any, message: Any) -> Any:
     if method(message) == "notifications/cancelled":
         connection.watched.add(str(params(message).get("requestId")))
@@ -136,16 +143,16 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return [{"jsonrpc": "2.0", **note}, reply] if method(request) == "tools/list" else reply
 
 
-quirk("one-at-a-time", "N01a N01b I06", "one request after the other")
+quirk("one-at-a-time", "N01a N01b I06", "requests are handled one at a time")
 
-# -- subscriptions ------------------------------------------------------------------------------
+# -- subscriptions --------------------------------------------------------------------------------
 
 
 def acknowledging(name: str, cases: str, about: str, change: Any) -> None:
-    on_note(name, cases, about, E)(in_note(ACK, change))
+    on_notification(name, cases, about, E)(in_notification(ACK, change))
 
 
-@on_note("no-acknowledgement", "U01a", "a subscription is not acknowledged")
+@on_notification("no-acknowledgement", "U01a", "a subscription is not acknowledged")
 def _(connection: Any, note: Any) -> Any:
     return None if note["method"] == ACK else note
 
@@ -158,41 +165,39 @@ def _odd_id(params: dict[str, Any]) -> None:
 acknowledging(
     "honours-more",
     "U01b U03c",
-    "the acknowledgement honours what nobody asked for",
+    "the acknowledgement lists types that were not requested",
     lambda p: p["notifications"].update(resourcesListChanged=True),
 )
 acknowledging("subscription-ids-change", "U02a U02b U02c", "ids of subscriptions change", _odd_id)
 acknowledging(
     "honours-the-moon",
     "U03b",
-    "types that do not exist are honoured",
+    "unknown types are acknowledged",
     lambda p: p["notifications"].update(moonPhaseChanged=True),
 )
 acknowledging(
     "resources-not-watched",
     "U13",
-    "subscriptions to resources are not honoured",
+    "resource subscriptions are not acknowledged",
     lambda p: p["notifications"].pop("resourceSubscriptions", None),
 )
 quirk(
     "tells-everybody",
     "V12 U03a U03d U09",
-    "changes are told to every connection",
+    "changes are notified to every connection",
     revision=E,
 )
-quirk("listens-forever", "U06b", "a cancelled subscription goes on")
+quirk("listens-forever", "U06b", "a cancelled subscription stays active")
 
 
-@on_message(
-    "any-filter", "U05a U05b U05c U05d U05e U05f", "an odd filter is taken for an empty one"
-)
+@on_message("any-filter", "U05a U05b U05c U05d U05e U05f", "a malformed filter is treated as empty")
 def _(connection: Any, message: Any) -> Any:
     if method(message) == "subscriptions/listen":
         params(message)["notifications"] = {}
     return message
 
 
-@on_message("listens-only", "U14", "beside a subscription nothing is served")
+@on_message("listens-only", "U14", "no request is served while a subscription is open")
 def _(connection: Any, message: Any) -> Any:
     return None if connection.listens else message
 
@@ -205,14 +210,14 @@ def _(connection: Any, message: Any) -> Any:
     return message
 
 
-@on_note("progress-on-subscriptions", "U08", "progress travels on a subscription", E)
+@on_notification("progress-on-subscriptions", "U08", "progress is sent on a subscription", E)
 def _(connection: Any, note: Any) -> Any:
     if note["method"] == PROGRESS:
         note["params"]["_meta"] = {SUBSCRIPTION_ID: "x"}
     return note
 
 
-# -- questions ----------------------------------------------------------------------------------
+# -- requests to the client -----------------------------------------------------------------------
 
 ASKS = "!test_input_required_result_elicitation"
 
@@ -222,24 +227,27 @@ def asking(name: str, cases: str, about: str, change: Any) -> None:
 
 
 asking(
-    "asks-for-nothing", "I02a", "a question has no content", lambda r: r.pop("inputRequests", None)
+    "asks-for-nothing",
+    "I02a",
+    "an input_required result has no input requests",
+    lambda r: r.pop("inputRequests", None),
 )
 asking(
     "asks-for-a-ping",
     "I02b",
-    "a question is of an unknown kind",
+    "an input request has an unknown method",
     lambda r: r.update(inputRequests={"x": {"method": "ping"}}),
 )
 asking(
     "never-satisfied",
     "I04a I04c",
-    "an answered question is asked again",
+    "an answered input request is repeated",
     lambda r: r.update(resultType="input_required"),
 )
 asking(
     "hints-on-questions",
     "K03b",
-    "questions carry cache hints",
+    "input_required results carry cache hints",
     lambda r: r.update(ttlMs=0) if r["resultType"] == "input_required" else None,
 )
 on_reply("lists-ask", "I01", "a list asks for input", E)(
@@ -248,21 +256,21 @@ on_reply("lists-ask", "I01", "a list asks for input", E)(
 on_reply("state-lost", "I04d", "the state is not given to the client", E)(
     in_result("!test_input_required_result_request_state", lambda r: r.pop("requestState", None))
 )
-quirk("believes-state", "I03", "a state that was tampered with is believed", revision=E)
+quirk("believes-state", "I03", "a modified requestState is accepted", revision=E)
 
 
-@on_message("makes-up-answers", "I04b I04e I04f", "missing answers are made up")
+@on_message("makes-up-answers", "I04b I04e I04f", "missing input responses are invented")
 def _(connection: Any, message: Any) -> Any:
     if params(message).get("inputResponses") in ({}, "yes", [1]):
         params(message)["inputResponses"] = {"who": {}}
     return message
 
 
-quirk("never-asks", "I05b I07b", "a client is never asked")
+quirk("never-asks", "I05b I07b", "no request is sent to the client")
 
 
 def _offended(connection: Any, message: Any) -> Any:
-    """A client that does not simply agree is not spoken to again."""
+    """Stop answering once the client has declined a request."""
     answer = isinstance(message, dict) and "method" not in message
     if answer and message.get("result", {}).get("action") != "accept":
         connection.watched.add("offended")
@@ -273,7 +281,7 @@ add(
     Defect(
         "takes-offence",
         ("I05c", "I05d", "I05e"),
-        "a client that declines is not spoken to again",
+        "after a decline the client gets no more responses",
         message=_offended,
     )
 )

@@ -1,4 +1,4 @@
-"""Defects in framing, text, sockets and processes."""
+"""Defects in framing, text encoding, sockets and process handling."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 from conformance.broken.defects.helpers import code, failure, in_result, method, tool
 from conformance.broken.defects.registry import Defect, add, on_line, on_out, on_reply, quirk
 
-# -- frames -------------------------------------------------------------------------------------
+# -- frames ---------------------------------------------------------------------------------------
 
 quirk(
     "frame-per-read",
     "F08 F09a F09b F11a F11b",
-    "whatever one read gives is taken for a frame",
+    "the result of one read is treated as one frame",
 )
-quirk("one-line-per-read", "F10 L10", "of several frames in one read only the first is seen")
-quirk("no-limit", "F12b", "a line may grow without end", limit=1 << 30)
-quirk("hangs-at-eof", "F14", "half a line at the end of input is waited on")
+quirk("one-line-per-read", "F10 L10", "only the first of several frames in one read is handled")
+quirk("no-limit", "F12b", "the length of a line is unlimited", limit=1 << 30)
+quirk("hangs-at-eof", "F14", "a partial line at the end of input blocks the exit")
 
 
 @on_line("lf-only", "F05", "a line that ends in CR LF is dropped")
@@ -43,7 +43,7 @@ def _(connection: Any, line: bytes) -> Any:
     return None
 
 
-@on_line("splits-at-unicode", "F07b F07c", "every line end Unicode knows ends a frame")
+@on_line("splits-at-unicode", "F07b F07c", "every Unicode line separator ends a frame")
 def _(connection: Any, line: bytes) -> Any:
     parts = line.decode("utf-8", "surrogateescape").splitlines()
     if len(parts) < 2:
@@ -58,7 +58,7 @@ def _(connection: Any, line: bytes) -> Any:
     return None if line.startswith(b" ") else line
 
 
-@on_line("names-not-unescaped", "F34", "a member name with an escape is another name")
+@on_line("names-not-unescaped", "F34", "escapes in member names are not decoded")
 def _(connection: Any, line: bytes) -> Any:
     return line.replace(b"\\u0065", b"?")
 
@@ -73,10 +73,10 @@ def _raw(connection: Any, data: bytes) -> bytes:
 
 add(Defect("raw-line-ends", ("F01a", "F01b"), "line ends are not escaped", reply=_names, out=_raw))
 
-# -- text ---------------------------------------------------------------------------------------
+# -- text -----------------------------------------------------------------------------------------
 
 
-@on_line("repairs-utf8", "F15b F15c F15d F16", "bytes that are no UTF-8 are replaced")
+@on_line("repairs-utf8", "F15b F15c F15d F16", "invalid UTF-8 is replaced")
 def _(connection: Any, line: bytes) -> Any:
     return line.decode("utf-8", "replace").encode()
 
@@ -84,7 +84,7 @@ def _(connection: Any, line: bytes) -> Any:
 @on_line(
     "guesses",
     "F07c F19a F20 F22a F22b F22c F22d F22e F22f F22g F22h F22i",
-    "what is no JSON is guessed at",
+    "invalid JSON is repaired by guessing",
 )
 def _(connection: Any, line: bytes) -> Any:
     id = re.search(rb'"id":(\d+)', line)
@@ -93,7 +93,7 @@ def _(connection: Any, line: bytes) -> Any:
     return line
 
 
-@on_line("drops-odd-escapes", "F18 F19b", "lone surrogates and NUL are dropped in silence")
+@on_line("drops-odd-escapes", "F18 F19b", "lone surrogates and NUL are dropped silently")
 def _(connection: Any, line: bytes) -> Any:
     return None if re.search(rb"\\ud800|\\u0000", line) else line
 
@@ -101,7 +101,7 @@ def _(connection: Any, line: bytes) -> Any:
 @on_line(
     "drops-what-is-large",
     "F24a F24b F24c F25a F25b F26",
-    "large numbers, deep nesting and many members are dropped in silence",
+    "large numbers, deep nesting and many members are dropped silently",
 )
 def _(connection: Any, line: bytes) -> Any:
     return None if len(line) > 4000 or re.search(rb"\d{19}|1e-?400", line) else line
@@ -166,12 +166,12 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return [ping, reply] if tool(request) == "echo" else reply
 
 
-# -- sockets ------------------------------------------------------------------------------------
+# -- sockets --------------------------------------------------------------------------------------
 
 quirk("one-state", "W02 W03", "all connections share one negotiated version")
 quirk("dies-with-first", "W04 W13 W15", "the first client to leave ends the server")
 quirk("hasty", "W05", "pending answers are dropped at the end of input")
-quirk("open-socket", "W06", "everybody may connect")
+quirk("open-socket", "W06", "all users may connect")
 quirk("slow-in-a-crowd", "W07", "many connections slow all of them down")
 quirk("cancels-anywhere", "W11", "a cancel reaches every connection")
 
@@ -183,7 +183,7 @@ def _broadcast(connection: Any, note: Any) -> Any:
     return note
 
 
-add(Defect("broadcasts", ("W12",), "notifications go to every connection", note=_broadcast))
+add(Defect("broadcasts", ("W12",), "notifications go to every connection", notification=_broadcast))
 
 
 @on_reply("answers-by-id", "W14", "answers are kept under their id for all connections")
@@ -194,42 +194,42 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return connection.server.remembered
 
 
-# -- processes ----------------------------------------------------------------------------------
+# -- processes ------------------------------------------------------------------------------------
 
-quirk("prints", "F03b", "what tools print goes to stdout")
+quirk("prints", "F03b", "output of tools goes to stdout")
 quirk("status-1", "F30a F30b Z01c", "the exit status is 1", status=1)
-quirk("goes-on-alone", "F32", "the server goes on when nobody listens")
+quirk("goes-on-alone", "F32", "the server keeps running after stdout is closed")
 quirk("lingers", "Z01a Z06", "the server stays after the end of input", lingers="always")
 quirk("lingers-in-flight", "Z01b", "the server stays while a call is in flight", lingers=True)
 quirk("deaf-to-sigterm", "Z03a", "SIGTERM is ignored", deaf_to=(signal.SIGTERM,))
 quirk("deaf-to-sigint", "Z03b", "SIGINT is ignored", deaf_to=(signal.SIGINT,))
-quirk("odd-status", "Z03c", "SIGTERM ends in status 7", signal_status=7)
+quirk("odd-status", "Z03c", "the exit status after SIGTERM is 7", signal_status=7)
 quirk("dies-of-pipe", "Z05", "SIGPIPE ends the server")
-quirk("orphan", "Z06", "a child stays behind")
+quirk("orphan", "Z06", "a child process outlives the server")
 quirk("needs-stderr", "Z08", "the server does not start without stderr")
 quirk("binary-stderr", "Z14", "stderr is not text")
-quirk("keeps-a-lock", "Z15", "a lock of a killed server stops the next")
-quirk("dies-abruptly", "U07", "subscriptions are not told of the end")
+quirk("keeps-a-lock", "Z15", "the lock of a killed server prevents the next start")
+quirk("dies-abruptly", "U07", "subscriptions get no response at shutdown")
 
 
-@on_line("chatty", "F04", "so much goes to stderr that somebody has to read it")
+@on_line("chatty", "F04", "the server blocks on a full stderr pipe")
 def _(connection: Any, line: bytes) -> Any:
     os.write(2, b"a line came in, and we say so at some length " * 8 + b"\n")
     return line
 
 
-@on_reply("late-answers", "Z02", "answers are written later, by somebody who may be gone")
+@on_reply("late-answers", "Z02", "responses are written late, possibly after the exit")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     timer = threading.Timer(0.3, connection.write, args=(reply,))
     timer.daemon = True
     timer.start()
 
 
-@on_reply("garbage-for-garbage", "Z09a Z09b", "what is no JSON is answered with what is no JSON")
+@on_reply("garbage-for-garbage", "Z09a Z09b", "invalid JSON gets an invalid response")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     return b"what?\n" if code(reply) == -32700 else reply
 
 
-@on_reply("made-up-ids", "Z09c", "errors without an id are given one")
+@on_reply("made-up-ids", "Z09c", "errors without an id get an invented one")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     return {**reply, "id": "made-up"} if reply.get("id") is None else reply

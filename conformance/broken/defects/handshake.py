@@ -18,7 +18,7 @@ from conformance.revisions import (
     E,
 )
 
-# -- handshake ----------------------------------------------------------------------------------
+# -- handshake ------------------------------------------------------------------------------------
 
 
 def opening(name: str, cases: str, about: str, change: Any, revision: str | None = None) -> None:
@@ -26,7 +26,7 @@ def opening(name: str, cases: str, about: str, change: Any, revision: str | None
 
 
 opening(
-    "no-capabilities", "L01a", "initialize tells no capabilities", lambda r: r.pop("capabilities")
+    "no-capabilities", "L01a", "initialize returns no capabilities", lambda r: r.pop("capabilities")
 )
 opening("no-version", "L01b", "serverInfo has no version", lambda r: r["serverInfo"].pop("version"))
 opening(
@@ -44,9 +44,7 @@ opening(
 )
 
 
-@on_reply(
-    "speaks-what-it-does-not", "L02", "the oldest version is answered with one that never was"
-)
+@on_reply("speaks-what-it-does-not", "L02", "the oldest version is answered with a nonexistent one")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     result = reply.get("result", {})
     if method(request) == "initialize" and params(request)["protocolVersion"] == A:
@@ -69,7 +67,7 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return {**reply, "result": {**reply["result"], "protocolVersion": A}}
 
 
-@on_message("any-version-type", "L04a L04b L04c L04d", "a version of any type is taken")
+@on_message("any-version-type", "L04a L04b L04c L04d", "a version of any type is accepted")
 def _(connection: Any, message: Any) -> Any:
     if method(message) == "initialize" and not isinstance(
         params(message).get("protocolVersion"), str
@@ -93,7 +91,7 @@ def _(connection: Any, message: Any) -> Any:
     return message
 
 
-quirk("asks-anybody", "L07a I05a I07a", "clients are asked for what they did not declare")
+quirk("asks-anybody", "L07a I05a I07a", "requests are sent for undeclared capabilities")
 quirk("asks-anybody-old", "L07b", "the same, in the oldest revisions", asks_anybody=True)
 quirk("asks-anybody-modern", "I02c I02d", "the same, in results", revision=E, asks_anybody=True)
 
@@ -113,7 +111,7 @@ def _(connection: Any, message: Any) -> Any:
     return None if early else message
 
 
-@on_reply("talks-early", "L12", "changes are told before initialized")
+@on_reply("talks-early", "L12", "changes are notified before initialized")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     change = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
     return [reply, change] if method(request) == "initialize" else reply
@@ -152,7 +150,7 @@ add(
     )
 )
 
-# -- discover -----------------------------------------------------------------------------------
+# -- discover -------------------------------------------------------------------------------------
 
 
 def discovering(name: str, cases: str, about: str, change: Any) -> None:
@@ -191,18 +189,20 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return {**reply, "result": {**reply["result"], "instructions": told}}
 
 
-@on_reply("anonymous", "V01c V15", "results do not name the server", E)
+@on_reply("anonymous", "V01c V15", "results lack serverInfo in _meta", E)
 def _(connection: Any, request: Any, reply: Any) -> Any:
     if "result" not in reply:
         return reply
     return {**reply, "result": {k: v for k, v in reply["result"].items() if k != "_meta"}}
 
 
-# -- the envelope -------------------------------------------------------------------------------
+# -- the envelope ---------------------------------------------------------------------------------
 
 
 @on_message(
-    "capabilities-optional", "V03d V05b V05c V05d", "client capabilities are made up if missing"
+    "capabilities-optional",
+    "V03d V05b V05c V05d",
+    "missing client capabilities are treated as empty",
 )
 def _(connection: Any, message: Any) -> Any:
     found = meta(message)
@@ -211,13 +211,15 @@ def _(connection: Any, message: Any) -> Any:
     return message
 
 
-@on_reply("wrong-code-for-capabilities", "V05e", "odd client capabilities get another code", E)
+@on_reply(
+    "wrong-code-for-capabilities", "V05e", "malformed client capabilities get another code", E
+)
 def _(connection: Any, request: Any, reply: Any) -> Any:
     odd = not isinstance(meta(request).get(CLIENT_CAPABILITIES), dict)
     return failure(reply, -32603) if odd and code(reply) else reply
 
 
-@on_message("names-required", "V04a V04b", "a client without a proper name is not answered")
+@on_message("names-required", "V04a V04b", "a client without valid clientInfo gets no response")
 def _(connection: Any, message: Any) -> Any:
     found = meta(message)
     nameless = PROTOCOL_VERSION in found and not isinstance(found.get(CLIENT_INFO), dict)
@@ -229,28 +231,30 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return failure(reply, -32021) if method(request) == "tools/list" else reply
 
 
-@on_message("any-modern-version", "V06a V06b V06c V24", "every version is taken for the modern one")
+@on_message(
+    "any-modern-version", "V06a V06b V06c V24", "every version is treated as the modern one"
+)
 def _(connection: Any, message: Any) -> Any:
     if isinstance(meta(message).get(PROTOCOL_VERSION), str):
         meta(message)[PROTOCOL_VERSION] = E
     return message
 
 
-@on_reply("wrong-supported", "V06d", "the versions told are not those of discover", E)
+@on_reply("wrong-supported", "V06d", "the supported versions differ from discover", E)
 def _(connection: Any, request: Any, reply: Any) -> Any:
     if code(reply) == -32022:
         reply["error"]["data"]["supported"] = ["2031-01-01"]
     return reply
 
 
-@on_reply("requested-not-told", "V06e", "the version requested is not told", E)
+@on_reply("requested-not-told", "V06e", "the requested version is not returned", E)
 def _(connection: Any, request: Any, reply: Any) -> Any:
     if code(reply) == -32022:
         del reply["error"]["data"]["requested"]
     return reply
 
 
-@on_message("any-modern-version-type", "V07a V07b V07c", "a version of any type is taken")
+@on_message("any-modern-version-type", "V07a V07b V07c", "a version of any type is accepted")
 def _(connection: Any, message: Any) -> Any:
     found = meta(message)
     if PROTOCOL_VERSION in found and not isinstance(found[PROTOCOL_VERSION], str):
@@ -266,10 +270,10 @@ def _(connection: Any, message: Any) -> Any:
     return message if served else None
 
 
-quirk("remembers-capabilities", "V09b", "capabilities of earlier requests count")
+quirk("remembers-capabilities", "V09b", "capabilities of earlier requests are remembered")
 
 
-@on_message("pins-the-era", "V10", "after a modern request there is no handshake")
+@on_message("pins-the-era", "V10", "initialize fails after a modern request")
 def _(connection: Any, message: Any) -> Any:
     if meta(message):
         connection.watched.add("modern")
@@ -277,7 +281,7 @@ def _(connection: Any, message: Any) -> Any:
     return None if late else message
 
 
-@on_reply("modern-words-everywhere", "V11 V14a K03a", "legacy results carry modern words")
+@on_reply("modern-words-everywhere", "V11 V14a K03a", "legacy results have modern members")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     if "result" not in reply:
         return reply
@@ -292,7 +296,9 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return reply
 
 
-@on_message("meta-hides-the-handshake", "V13a", "initialize with a _meta is no handshake")
+@on_message(
+    "meta-hides-the-handshake", "V13a", "initialize with a _meta is not treated as a handshake"
+)
 def _(connection: Any, message: Any) -> Any:
     if method(message) == "initialize" and meta(message):
         del params(message)["protocolVersion"]
@@ -307,7 +313,7 @@ def _(connection: Any, message: Any) -> Any:
     return None if set(meta(message)) - KNOWN else message
 
 
-@on_reply("echoes-meta", "V16c", "the client's _meta comes back", E)
+@on_reply("echoes-meta", "V16c", "the client's _meta is returned", E)
 def _(connection: Any, request: Any, reply: Any) -> Any:
     if "result" in reply:
         reply["result"]["_meta"] = {**meta(request), **reply["result"].get("_meta", {})}
@@ -326,7 +332,7 @@ def _(connection: Any, message: Any) -> Any:
     return None if "extensions" in meta(message).get(CLIENT_CAPABILITIES, {}) else message
 
 
-on_reply("odd-result-type", "V19", "a result has a type nobody agreed on", E)(
+on_reply("odd-result-type", "V19", "a result has an unknown resultType", E)(
     in_result("tools/list", lambda r: r.update(resultType="task"))
 )
 

@@ -1,4 +1,4 @@
-"""Small words the defects are written in."""
+"""Helper functions for hooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def method(request: Message) -> Any:
 
 
 def tool(request: Message) -> Any:
-    """The tool a request calls, if it calls one."""
+    """The tool that a request calls, or None."""
     params = request.get("params")
     if request.get("method") != "tools/call" or not isinstance(params, dict):
         return None
@@ -26,7 +26,7 @@ def tool(request: Message) -> Any:
 
 
 def params(message: Any) -> Message:
-    """The params of a message, to be changed in place; an empty object if it has none."""
+    """The params of a message, for changes in place; an empty object if it has none."""
     found = message.get("params") if isinstance(message, dict) else None
     return found if isinstance(found, dict) else {}
 
@@ -37,17 +37,17 @@ def meta(message: Any) -> Message:
 
 
 def success(reply: Message, **result: Any) -> Message:
-    """The reply turned into a success."""
+    """A success response with the id of this reply."""
     return {"jsonrpc": "2.0", "id": reply.get("id"), "result": result}
 
 
 def failure(reply: Message, number: int, text: str = "no") -> Message:
-    """The reply turned into an error."""
+    """An error response with the id of this reply."""
     return {"jsonrpc": "2.0", "id": reply.get("id"), "error": {"code": number, "message": text}}
 
 
 def in_result(wanted: str, change: Callable[[Message], None]) -> Callable[..., Message]:
-    """A reply hook that changes the results of one method (or tool, with a `!` before its name)."""
+    """A reply hook that changes the results of one method, or of one tool (`!` and its name)."""
 
     def hook(connection: Any, request: Message, reply: Message) -> Message:
         name = tool(request) if wanted.startswith("!") else method(request)
@@ -59,8 +59,8 @@ def in_result(wanted: str, change: Callable[[Message], None]) -> Callable[..., M
     return hook
 
 
-def in_note(wanted: str, change: Callable[[Message], None]) -> Callable[..., Message]:
-    """A note hook that changes the params of one kind of notification or server request."""
+def in_notification(wanted: str, change: Callable[[Message], None]) -> Callable[..., Message]:
+    """A note hook that changes the params of one notification or server request."""
 
     def hook(connection: Any, note: Message) -> Message:
         if note.get("method") == wanted:

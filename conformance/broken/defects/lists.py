@@ -15,11 +15,11 @@ PAGES = {
     "prompts/list": "prompts",
 }
 
-# -- the list of tools --------------------------------------------------------------------------
+# -- the list of tools ----------------------------------------------------------------------------
 
 
 def listed(name: str, cases: str, about: str, which: str, change: Any) -> None:
-    """A defect in how one tool is listed."""
+    """A defect in the list entry of one tool."""
 
     def hook(result: dict[str, Any]) -> None:
         for tool in result["tools"]:
@@ -35,7 +35,7 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
 
 
 listed("odd-names", "T02a", "a tool has a space in its name", "big", lambda t: t.update(name="a b"))
-listed("twin-names", "T02b", "two tools have one name", "big", lambda t: t.update(name="slow"))
+listed("twin-names", "T02b", "two tools have the same name", "big", lambda t: t.update(name="slow"))
 listed(
     "schema-not-object",
     "T03a",
@@ -115,7 +115,7 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return reply
 
 
-# -- resources ----------------------------------------------------------------------------------
+# -- resources ------------------------------------------------------------------------------------
 
 
 @on_reply("resources-broken", "R01", "resources/list fails")
@@ -154,7 +154,7 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return failure(reply, -32000) if method(request) == "resources/read" and code(reply) else reply
 
 
-@on_reply("uri-not-told", "R03d", "the uri that is missing is not told")
+@on_reply("uri-not-told", "R03d", "the error does not name the missing uri")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     if method(request) == "resources/read" and "error" in reply:
         reply["error"].pop("data", None)
@@ -182,7 +182,7 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return success(reply) if method(request) == "resources/subscribe" else reply
 
 
-# -- pages --------------------------------------------------------------------------------------
+# -- pages ----------------------------------------------------------------------------------------
 
 
 @on_reply("pages-overlap", "Q01a Q01b Q01c Q01d", "the last item of a page is listed twice")
@@ -193,7 +193,9 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return reply
 
 
-@on_message("any-cursor", "Q02a Q02b Q02c Q02d Q03 Q03b", "a cursor nobody gave out begins anew")
+@on_message(
+    "any-cursor", "Q02a Q02b Q02c Q02d Q03 Q03b", "an invented cursor starts at the first page"
+)
 def _(connection: Any, message: Any) -> Any:
     member = PAGES.get(method(message)) if isinstance(message, dict) else None
     if member and not str(params(message).get("cursor", member)).startswith(f"{member}@"):
@@ -224,7 +226,7 @@ add(
     )
 )
 
-# -- hints --------------------------------------------------------------------------------------
+# -- hints ----------------------------------------------------------------------------------------
 
 
 @on_reply("no-hints", "K01a K01b K01c K01d K01e K01f", "results carry no cache hints", E)

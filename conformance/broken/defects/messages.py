@@ -1,4 +1,4 @@
-"""Defects in JSON-RPC itself: ids, shapes, errors, notifications, batches."""
+"""Defects in JSON-RPC: ids, message shapes, errors, notifications, batches."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from conformance.broken.defects.helpers import code, failure, meta, method, succ
 from conformance.broken.defects.registry import Defect, add, on_line, on_message, on_reply, quirk
 from conformance.revisions import D, E
 
-# -- ids ----------------------------------------------------------------------------------------
+# -- ids ------------------------------------------------------------------------------------------
 
 
-@on_reply("ids-as-text", "J02a J02b", "numbers come back as strings")
+@on_reply("ids-as-text", "J02a J02b", "numeric ids are returned as strings")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     small = isinstance(reply.get("id"), int) and reply["id"] < 1
     return {**reply, "id": str(reply["id"])} if small else reply
 
 
-@on_reply("ids-as-doubles", "J02c J02d", "numbers pass through a double")
+@on_reply("ids-as-doubles", "J02c J02d", "numeric ids are converted to a double")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     return {**reply, "id": int(float(reply["id"]))} if isinstance(reply.get("id"), int) else reply
 
 
-@on_reply("empty-id-lost", "J02e", "the empty string is taken for no id")
+@on_reply("empty-id-lost", "J02e", "an empty id is treated as absent")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     return {**reply, "id": reply.get("id") or None} if reply.get("id") == "" else reply
 
@@ -34,7 +34,7 @@ def _(connection: Any, message: Any) -> Any:
     return {**message, "id": int(id)} if isinstance(id, str) and id.isdigit() else message
 
 
-@on_reply("ids-in-ascii", "J02g F07b F09a F09b", "characters beyond ASCII are lost from ids")
+@on_reply("ids-in-ascii", "J02g F07b F09a F09b", "ids lose non-ASCII characters")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     id = reply.get("id")
     return {**reply, "id": id.encode("ascii", "replace").decode()} if isinstance(id, str) else reply
@@ -51,7 +51,7 @@ def _(connection: Any, message: Any) -> Any:
     return None if whole else message
 
 
-@on_message("ids-once-only", "J32", "an id that was used is never served again")
+@on_message("ids-once-only", "J32", "a finished id cannot be reused")
 def _(connection: Any, message: Any) -> Any:
     id = message.get("id") if isinstance(message, dict) else None
     if isinstance(id, str) and id in connection.watched:
@@ -66,11 +66,13 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return {**reply, "id": None} if "error" in reply else reply
 
 
-# -- broken JSON and broken shapes --------------------------------------------------------------
+# -- broken JSON and broken shapes ----------------------------------------------------------------
 
 
 @on_reply(
-    "silent-on-broken-json", "J06 J07a F15a F17 F22z", "what is no JSON is dropped in silence"
+    "silent-on-broken-json",
+    "J06 J07a F15a F17 F22z",
+    "lines that are not JSON are dropped silently",
 )
 def _(connection: Any, request: Any, reply: Any) -> Any:
     return None if code(reply) == -32700 else reply
@@ -85,29 +87,29 @@ def _(connection: Any, line: bytes) -> Any:
 @on_reply(
     "silent-on-invalid-requests",
     "J08a J08b J10a J10b J10d J11 J12a J12b J12c J12d J17 B04 B05 B07a B07b B11 B11b B13 F12a",
-    "what is no request is dropped in silence",
+    "invalid requests are dropped silently",
 )
 def _(connection: Any, request: Any, reply: Any) -> Any:
     return None if code(reply) == -32600 else reply
 
 
-@on_reply("array-silence", "B12", "a modern array is dropped in silence", revision=E)
+@on_reply("array-silence", "B12", "a modern array is dropped silently", revision=E)
 def _(connection: Any, request: Any, reply: Any) -> Any:
     return None if code(reply) == -32600 else reply
 
 
-@on_message("any-jsonrpc", "J09a J09b J09c", "the jsonrpc member is not looked at")
+@on_message("any-jsonrpc", "J09a J09b J09c", "the jsonrpc member is not checked")
 def _(connection: Any, message: Any) -> Any:
     return {**message, "jsonrpc": "2.0"} if isinstance(message, dict) else message
 
 
-@on_message("empty-method-means-ping", "J10c", "an empty method is taken for ping")
+@on_message("empty-method-means-ping", "J10c", "an empty method is treated as ping")
 def _(connection: Any, message: Any) -> Any:
     empty = isinstance(message, dict) and message.get("method") == ""
     return {**message, "method": "ping"} if empty else message
 
 
-@on_message("any-params", "J14a J14b", "params that are no object are ignored")
+@on_message("any-params", "J14a J14b", "params that are not an object are ignored")
 def _(connection: Any, message: Any) -> Any:
     if isinstance(message, dict) and not isinstance(message.get("params"), dict | None):
         return {name: value for name, value in message.items() if name != "params"}
@@ -136,7 +138,7 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return success(reply) if code(reply) == -32601 else reply
 
 
-# -- notifications and stray responses ----------------------------------------------------------
+# -- notifications and stray responses ------------------------------------------------------------
 
 
 @on_message(
@@ -158,7 +160,7 @@ def _(connection: Any, message: Any) -> Any:
     return message
 
 
-# -- failing handlers, duplicates ---------------------------------------------------------------
+# -- failing handlers, duplicates -----------------------------------------------------------------
 
 
 @on_reply("crashes-succeed", "J25a", "a crashed tool reports success")
@@ -172,15 +174,13 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return failure(reply, -32603, text) if tool(request) == "crash" else reply
 
 
-@on_reply(
-    "duplicates-answered", "J27a J27b", "the second use of an id in flight is answered under it"
-)
+@on_reply("duplicates-answered", "J27a J27b", "a duplicate id in flight gets two responses")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     data = reply.get("error", {}).get("data")
     return {**reply, "id": data["duplicateId"]} if data and "duplicateId" in data else reply
 
 
-@on_line("coin-toss", "J28", "of two members of one name now the first wins, now the last")
+@on_line("coin-toss", "J28", "of duplicate members sometimes the first wins, sometimes the last")
 def _(connection: Any, line: bytes) -> Any:
     if b'"method":"no/such"' in line:
         connection.server.calls += 1
@@ -191,7 +191,7 @@ def _(connection: Any, line: bytes) -> Any:
 
 quirk("same-request-id", "J29", "every request of the server has the same id")
 
-# -- what the scans look for --------------------------------------------------------------------
+# -- defects that scans detect --------------------------------------------------------------------
 
 
 @on_reply("no-jsonrpc", "J01", "results lack the jsonrpc member")
@@ -239,10 +239,10 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return [reply, reply] if tool(request) == "echo" else reply
 
 
-# -- batches ------------------------------------------------------------------------------------
+# -- batches --------------------------------------------------------------------------------------
 
 
-@on_message("drops-batches", "B01 B06 B09 B10 B14 B16", "arrays are dropped in silence")
+@on_message("drops-batches", "B01 B06 B09 B10 B14 B16", "arrays are dropped silently")
 def _(connection: Any, message: Any) -> Any:
     return None if isinstance(message, list) else message
 

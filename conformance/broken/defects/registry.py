@@ -1,7 +1,7 @@
-"""What a defect is: a name, the cases it must fail, and a hook that spoils one behaviour.
+"""Registry of defects: each has a name, the cases that must fail, and a hook or a quirk.
 
-Hooks see bytes and messages as they pass, so most defects are two lines. Where the behaviour lies
-deeper, a defect sets a *quirk*, which the reference server looks up at that one place.
+A hook changes bytes or messages on their way through the reference server; most hooks are two
+lines. A quirk is a named switch that the reference server reads at the one place that it changes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Message = dict[str, Any]
 LineHook = Callable[["Connection", bytes], bytes | None]
 MessageHook = Callable[["Connection", Any], Any]
 ReplyHook = Callable[["Connection", Message, Message], Any]
-NoteHook = Callable[["Connection", Message], Any]
+NotificationHook = Callable[["Connection", Message], Any]
 OutHook = Callable[["Connection", bytes], bytes]
 
 
 @dataclass(frozen=True)
 class Defect:
-    """One way to be wrong."""
+    """One deliberate violation of the protocol."""
 
     name: str
     cases: tuple[str, ...]
@@ -31,11 +31,11 @@ class Defect:
     line: LineHook | None = None
     message: MessageHook | None = None
     reply: ReplyHook | None = None
-    note: NoteHook | None = None
+    notification: NotificationHook | None = None
     out: OutHook | None = None
     quirks: Mapping[str, Any] = field(default_factory=dict)
     revision: str | None = None
-    """Where the cases are tried; otherwise the newest legacy revision they apply to."""
+    """The revision to try the cases in; by default the newest legacy one that they apply to."""
 
 
 DEFECTS: dict[str, Defect] = {}
@@ -43,13 +43,13 @@ DEFECTS: dict[str, Defect] = {}
 
 def add(defect: Defect) -> Defect:
     if defect.name in DEFECTS:
-        raise ValueError(f"two defects called {defect.name}")
+        raise ValueError(f"two defects are called {defect.name}")
     DEFECTS[defect.name] = defect
     return defect
 
 
 def quirk(name: str, cases: str, about: str, *, revision: str | None = None, **quirks: Any) -> None:
-    """A defect the reference server knows about itself."""
+    """Register a defect that only sets quirks."""
     quirks = quirks or {name.replace("-", "_"): True}
     add(Defect(name, tuple(cases.split()), about, quirks=quirks, revision=revision))
 
@@ -76,18 +76,18 @@ def _hook(kind: str) -> Registrar:
 
 
 on_line = _hook("line")
-"""Spoils or swallows a line before it is read: (connection, bytes) -> bytes or None."""
+"""Changes or drops a line before it is parsed: (connection, bytes) -> bytes or None."""
 
 on_message = _hook("message")
-"""Spoils or swallows a message that was read: (connection, value) -> value or None."""
+"""Changes or drops a parsed message: (connection, value) -> value or None."""
 
 on_reply = _hook("reply")
-"""Spoils a response: (connection, request, response) -> response, None, bytes or a list."""
+"""Changes a response: (connection, request, response) -> response, None, bytes or a list."""
 
-on_note = _hook("note")
-"""Spoils a notification or a request of the server: (connection, message) -> as for a reply."""
+on_notification = _hook("notification")
+"""Changes a notification or request of the server: (connection, message) -> as for a reply."""
 
 on_out = _hook("out")
-"""Spoils the bytes of a frame, LF included: (connection, bytes) -> bytes."""
+"""Changes the bytes of a frame, LF included: (connection, bytes) -> bytes."""
 
-NO_DEFECT = Defect("none", (), "the reference server as it is")
+NO_DEFECT = Defect("none", (), "the reference server without a defect")

@@ -13,10 +13,10 @@ from conformance.broken.defects.helpers import (
     success,
     tool,
 )
-from conformance.broken.defects.registry import on_message, on_note, on_reply, quirk
+from conformance.broken.defects.registry import on_message, on_notification, on_reply, quirk
 from conformance.revisions import LOG_LEVEL, D, E
 
-# -- calling tools ------------------------------------------------------------------------------
+# -- calling tools --------------------------------------------------------------------------------
 
 
 @on_reply("unknown-tools-succeed", "T08a", "an unknown tool succeeds")
@@ -24,7 +24,7 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return success(reply, content=[]) if str(tool(request)).startswith("no-such") else reply
 
 
-@on_reply("unknown-tools-fail-softly", "T08b", "an unknown tool is a tool's own failure")
+@on_reply("unknown-tools-fail-softly", "T08b", "an unknown tool gives a result with isError")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     soft = str(tool(request)).startswith("no-such")
     return success(reply, content=[], isError=True) if soft else reply
@@ -40,7 +40,7 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return failure(reply, -32602, "arguments: text") if soft else reply
 
 
-@on_reply("field-not-named", "T09d", "what is wrong with the arguments is not told")
+@on_reply("field-not-named", "T09d", "the error does not name the invalid argument")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     soft = tool(request) == "echo" and reply.get("result", {}).get("isError")
     content = [{"type": "string", "value": "wrong"}]
@@ -54,7 +54,7 @@ def _(connection: Any, message: Any) -> Any:
     return message
 
 
-@on_message("any-arguments", "T10b T10c", "arguments that are no object are ignored")
+@on_message("any-arguments", "T10b T10c", "arguments that are not an object are ignored")
 def _(connection: Any, message: Any) -> Any:
     found = params(message)
     if method(message) == "tools/call" and not isinstance(found.get("arguments", {}), dict):
@@ -100,7 +100,7 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
 
 
 def block(name: str, cases: str, about: str, which: str, change: Any) -> None:
-    """A defect in the last block a tool gives."""
+    """A defect in the last content block of a tool result."""
     on_reply(name, cases, about)(in_result(f"!{which}", lambda r: change(r["content"][-1])))
 
 
@@ -114,7 +114,7 @@ block(
 block(
     "sound-as-text",
     "T17b",
-    "sound has a text type",
+    "audio has a text type",
     "test_audio_content",
     lambda b: b.update(mimeType="text/plain"),
 )
@@ -138,24 +138,24 @@ on_reply("content-not-a-list", "T16", "content is an object")(
 on_reply("breaks-its-schema", "T05", "structured content breaks the output schema")(
     in_result("!structured", lambda r: r.update(structuredContent={"n": "seven"}))
 )
-on_reply("no-mirror", "T06", "structured content is not there as text")(
+on_reply("no-mirror", "T06", "structured content is not repeated as text")(
     in_result("!structured", lambda r: r.update(content=[{"type": "text", "text": "see above"}]))
 )
-on_reply("wordless-failure", "T07", "a tool fails without a word")(
+on_reply("wordless-failure", "T07", "a failed tool returns no text")(
     in_result("!fail", lambda r: r.update(content=[]))
 )
 
 
-@on_note(
+@on_notification(
     "never-tells",
     "T23a U02d U04 U12",
-    "changes of lists are told to nobody",
+    "changes of lists are not notified",
 )
 def _(connection: Any, note: Any) -> Any:
     return None if note["method"].endswith("list_changed") else note
 
 
-# -- prompts and completion ---------------------------------------------------------------------
+# -- prompts and completion -----------------------------------------------------------------------
 
 
 @on_reply("prompts-broken", "P01a", "prompts/list fails")
@@ -244,36 +244,38 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return failure(reply, -32602) if "context" in params(request) else reply
 
 
-# -- logging ------------------------------------------------------------------------------------
+# -- logging --------------------------------------------------------------------------------------
 
 
-@on_reply("fewer-levels", "G01a", "a level of the specification is not known")
+@on_reply("fewer-levels", "G01a", "a level of the specification is rejected")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     return failure(reply, -32602) if params(request).get("level") == "notice" else reply
 
 
-@on_reply("any-level", "G01b G01c G01d", "every level is taken")
+@on_reply("any-level", "G01b G01c G01d", "every level is accepted")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     return success(reply) if method(request) == "logging/setLevel" else reply
 
 
-quirk("logs-always", "G01e", "levels are not looked at")
-quirk("logs-unasked", "G03a", "log messages come unasked", revision=E, logs_always=True)
+quirk("logs-always", "G01e", "levels are ignored")
+quirk(
+    "logs-unasked", "G03a", "log messages are sent without a request", revision=E, logs_always=True
+)
 
 
-@on_note("never-logs", "G01f", "log messages are never sent")
+@on_notification("never-logs", "G01f", "log messages are never sent")
 def _(connection: Any, note: Any) -> Any:
     return None if note["method"] == "notifications/message" else note
 
 
-@on_note("never-logs-modern", "G03b", "log messages are never sent", E)
+@on_notification("never-logs-modern", "G03b", "log messages are never sent", E)
 def _(connection: Any, note: Any) -> Any:
     return None if note["method"] == "notifications/message" else note
 
 
 quirk("one-level", "G01g", "one level for all connections")
 quirk("logs-late", "G03c", "log messages come after the response", revision=E)
-quirk("remembers-level", "G03d", "the log level of a request counts for the next", revision=E)
+quirk("remembers-level", "G03d", "the log level of a request applies to the next", revision=E)
 
 
 @on_message("any-request-level", "G04", "an unknown log level is ignored")
@@ -287,6 +289,6 @@ def _(connection: Any, message: Any) -> Any:
 on_reply("logs-undeclared", "G02", "log messages without the capability")(
     in_result("initialize", lambda r: r["capabilities"].pop("logging"))
 )
-on_reply("changes-undeclared", "T23b", "changes are told without listChanged")(
+on_reply("changes-undeclared", "T23b", "changes are notified without listChanged")(
     in_result("initialize", lambda r: r["capabilities"].update(tools={}))
 )

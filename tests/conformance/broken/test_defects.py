@@ -1,4 +1,4 @@
-"""Every check fails the server that breaks its rule, and none fails the one that breaks none."""
+"""Every check fails on a server with its defect and passes on the correct server."""
 
 from __future__ import annotations
 
@@ -11,16 +11,23 @@ import pytest
 
 from conformance.broken.defects.registry import NO_DEFECT
 from conformance.broken.http_server import HttpReferenceServer
-from conformance.check import requirements
+from conformance.requirements import requirements
 from conformance.runner import run
-from tests.conformance.reference import DEFECTS, PATIENT, SocketReferenceServer, child, prove, told
+from tests.conformance.reference import (
+    DEFECTS,
+    PATIENT,
+    SocketReferenceServer,
+    child,
+    outcomes,
+    prove,
+)
 
 Proofs = dict[str, Future[dict[str, str]]]
 
 
 @pytest.fixture(scope="module")
 def proofs(request: pytest.FixtureRequest) -> Iterator[Proofs]:
-    """Proofs are mostly waiting, so those that were asked for run side by side."""
+    """Run the selected proofs in parallel, because they mostly wait."""
     wanted = {
         str(item.callspec.params["name"])
         for item in request.session.items
@@ -29,7 +36,7 @@ def proofs(request: pytest.FixtureRequest) -> Iterator[Proofs]:
     with tempfile.TemporaryDirectory() as root, ThreadPoolExecutor(6) as pool:
         futures: Proofs = {}
         for number, name in enumerate(sorted(wanted)):
-            directory = Path(root) / str(number)  # short: socket paths are limited
+            directory = Path(root) / str(number)  # short, because socket paths are limited
             directory.mkdir()
             futures[name] = pool.submit(prove, DEFECTS[name], directory)
         yield futures
@@ -40,8 +47,8 @@ def test_a_defect_fails_its_cases(name: str, proofs: Proofs) -> None:
     outcome = proofs[name].result(timeout=120)
 
     assert set(outcome) == set(DEFECTS[name].cases)
-    for case, what in outcome.items():
-        assert " failed " in what, f"{case} does not notice: {DEFECTS[name].about} ({what})"
+    for case, result in outcome.items():
+        assert " failed " in result, f"{case} misses: {DEFECTS[name].about} ({result})"
 
 
 def test_the_reference_server_passes_every_case_on_a_socket(tmp_path: Path) -> None:
@@ -52,20 +59,20 @@ def test_the_reference_server_passes_every_case_on_a_socket(tmp_path: Path) -> N
         jobs=5,
     )
 
-    assert [t for t in told(report).items() if " failed " in t[1]] == []
+    assert [t for t in outcomes(report).items() if " failed " in t[1]] == []
     for case, row in requirements().items():
         if "unix" in row.transports:
             assert report.status(case) == "passed", report.of(case)
 
 
 def test_the_reference_server_passes_the_cases_of_a_child(tmp_path: Path) -> None:
-    """Those that need a child, and one group that does not, to see the transport itself work."""
+    """All cases for stdio only, and group B to exercise the transport."""
     rows = [row for row in requirements().values() if row.transports == ("stdio",)]
     rows += [row for row in requirements().values() if row.group == "B"]
 
     report = run(child("none", tmp_path / "lock", spares=1), rows, settings=PATIENT, jobs=2)
 
-    assert [t for t in told(report).items() if " failed " in t[1]] == []
+    assert [t for t in outcomes(report).items() if " failed " in t[1]] == []
     assert all(report.status(row.id) == "passed" for row in rows)
 
 
@@ -74,5 +81,5 @@ def test_the_reference_server_passes_every_case_over_http() -> None:
 
     report = run(HttpReferenceServer(NO_DEFECT), rows, settings=PATIENT, jobs=3)
 
-    assert [t for t in told(report).items() if " failed " in t[1]] == []
+    assert [t for t in outcomes(report).items() if " failed " in t[1]] == []
     assert all(report.status(row.id) == "passed" for row in rows)

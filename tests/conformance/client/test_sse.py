@@ -1,4 +1,4 @@
-"""The reader of event streams: what it takes, what it complains about, and that it never hangs."""
+"""The event stream parser: accepted input, recorded problems, and timeouts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVENTS = [
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_events_do_not_depend_on_how_the_bytes_were_cut(size: int) -> None:
+def test_events_do_not_depend_on_chunk_boundaries(size: int) -> None:
     parser = Parser()
 
     found = [
@@ -35,7 +35,7 @@ def test_events_do_not_depend_on_how_the_bytes_were_cut(size: int) -> None:
         for start in range(0, len(STREAM), size)
         for event in parser.feed(STREAM[start : start + size])
     ]
-    found += parser.feed(b"\n")  # a CR at the end may have been the first half of a CR LF
+    found += parser.feed(b"\n")  # a CR at the end of a chunk can be the first half of a CR LF
     parser.end()
 
     assert found == EVENTS
@@ -53,7 +53,7 @@ def test_events_do_not_depend_on_how_the_bytes_were_cut(size: int) -> None:
         (b"event: endpoint\ndata: 1\n\n", "endpoint"),
     ],
 )
-def test_what_a_lenient_client_lets_pass_is_remembered(stream: bytes, complaint: str) -> None:
+def test_problems_that_lenient_clients_ignore_are_recorded(stream: bytes, complaint: str) -> None:
     parser = Parser()
 
     parser.feed(stream)
@@ -62,7 +62,7 @@ def test_what_a_lenient_client_lets_pass_is_remembered(stream: bytes, complaint:
     assert any(complaint in wrong for wrong in parser.wrong), parser.wrong
 
 
-def test_a_server_that_says_nothing_is_not_waited_for_longer_than_asked() -> None:
+def test_waiting_for_a_silent_server_ends_at_the_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         accepted: list[socket.socket] = []
         taker = threading.Thread(target=lambda: accepted.append(listener.accept()[0]))
