@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from scripts.kit import caches
+from scripts.kit import peer_packages
 from tests.contracts.wire import COMMAND, Home
 
 pytestmark = pytest.mark.clients
@@ -33,8 +33,8 @@ def test_the_sdks_client_walks_the_documented_workflow(
     home: Home, walk: str, mode: str, way: str, tmp_path: Path
 ) -> None:
     try:
-        python = caches.python_peer("mcp-2")
-    except caches.Unavailable as reason:
+        python = peer_packages.python_peer("mcp-2")
+    except peer_packages.Unavailable as reason:
         pytest.skip(f"the mcp client cannot be installed here: {reason}")
     embedded = ["--embedded"] if way == "embedded" else []
     target = {
