@@ -349,7 +349,7 @@ async def run(settings: Settings, count: int, calls: int) -> list[Figures]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="2,000 memories, 60 calls a tool")
+    parser.add_argument("--quick", action="store_true", help="2,000 memories, 60 calls per tool")
     parser.add_argument("--check", action="store_true", help="exit 1 if a limit is missed")
     parser.add_argument("--memories", type=int, default=0)
     parser.add_argument("--calls", type=int, default=0)
