@@ -8,15 +8,18 @@ scripts/tables.py --write       write both into their pages
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+#: Shown for a package that ARCHITECTURE.md does not describe yet; a test rejects it.
+MISSING: Final = "TODO"
 sys.path.insert(0, str(ROOT))
 
 from daemon.config import SETTINGS  # noqa: E402  (needs the path inserted above)
 from protocol.errors import Fault  # noqa: E402  (needs the path inserted above)
+from scripts.import_graph import TOP_LEVEL, below, read  # noqa: E402  (needs the path)
 
 
 def settings() -> list[str]:
@@ -37,6 +40,40 @@ def faults() -> list[str]:
         f" {_minus(fault.modern_code)} |"
         for fault in Fault
     ]
+
+
+def top_level() -> list[str]:
+    """One row per top-level package, with its imports."""
+    graph, purposes = read(), _purposes("top-level")
+    rows: list[str] = []
+    for top in TOP_LEVEL:
+        inside = below(graph, top)
+        imported = {name.partition(".")[0] for each in inside for name in graph.internal[each]}
+        third_party = {name for each in inside for name in graph.external[each]}
+        purpose = purposes.get(top, MISSING)
+        rows.append(f"| `{top}` | {purpose} | {_list(imported - {top})} | {_list(third_party)} |")
+    return rows
+
+
+def packages() -> list[str]:
+    """One row per package, with the packages it imports."""
+    graph, purposes = read(), _purposes("packages")
+    known = [name for name in purposes if name in graph.packages]
+    return [
+        f"| `{name}` | {purposes.get(name, MISSING)} | {_list(graph.internal[name])} |"
+        for name in known + sorted(graph.packages - set(known))
+    ]
+
+
+def _purposes(table: str) -> dict[str, str]:
+    """The purpose of each package, as ARCHITECTURE.md has it now, in the order of the page."""
+    page = (ROOT / TABLES[table].page).read_text()
+    text = page.partition(TABLES[table].header)[2].partition("\n\n")[0]
+    return dict(re.findall(r"^\| `([\w.]+)` \| (.*?) \|", text, re.MULTILINE))
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names)) or "–"
 
 
 def _shown(value: Any) -> str:
@@ -67,6 +104,14 @@ TABLES: Final = {
         "docs/errors.md",
         "| error | up to 2025-11-25 | 2026-07-28 |\n|---|---|---|\n",
         faults,
+    ),
+    "top-level": Table(
+        "ARCHITECTURE.md",
+        "| package | purpose | imports | third-party imports |\n|---|---|---|---|\n",
+        top_level,
+    ),
+    "packages": Table(
+        "ARCHITECTURE.md", "| package | purpose | imports |\n|---|---|---|\n", packages
     ),
 }
 

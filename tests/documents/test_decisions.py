@@ -8,7 +8,9 @@ import pytest
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "decisions"
 FILES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
 INDEX = (FOLDER / "README.md").read_text()
-ROW = re.compile(r"^\| \[(\d{4})\]\(([\w-]+\.md)\) \| (.+) \| (accepted|superseded[\w ]*) \|$", re.M)
+ROW = re.compile(
+    r"^\| \[(\d{4})\]\(([\w-]+\.md)\) \| (.+) \| (accepted|superseded[\w ]*) \|$", re.M
+)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
