@@ -76,6 +76,16 @@ def test_every_exit_code_is_documented() -> None:
     assert documented == codes
 
 
+def test_every_documented_reason_for_degraded_health_exists() -> None:
+    table = OPERATIONS.partition("| reason | meaning | remedy |")[2].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in table.splitlines()[2:]]
+    reasons = {name for cell in cells for name in re.findall(r"`([a-z-]+)`", cell)}
+    assert "storage-full" in reasons
+    code = "".join(path.read_text() for path in (ROOT / "store").rglob("*.py"))
+    for reason in reasons:
+        assert f'"{reason}"' in code, reason
+
+
 def test_every_fault_is_documented() -> None:
     for fault in Fault:
         assert f"`{fault.kind}`" in ERRORS
