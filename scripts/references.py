@@ -6,7 +6,7 @@
 
 A reference is a path or module of this repository in backticks, a Markdown link, an id of a
 conformance requirement, or a numbered rule of a README. Marks of design papers that are not in the
-repository are rejected.
+repository are rejected, in string literals too.
 """
 
 import ast
@@ -25,6 +25,8 @@ from daemon.config import SETTINGS  # noqa: E402  (needs the path inserted above
 from scripts.prose import files, prose_of  # noqa: E402  (needs the path inserted above)
 
 TOP_LEVEL: Final = ("daemon", "protocol", "store", "conformance", "scripts", "tests", "docs")
+#: The packages whose string literals users can see.
+_PRODUCT: Final = ("daemon", "protocol", "store", "conformance")
 _TOPS: Final = "|".join(TOP_LEVEL)
 
 _PRIVATE: Final = re.compile(
@@ -55,12 +57,29 @@ class Dangling(NamedTuple):
 
 def dangling(paths: list[Path]) -> list[Dangling]:
     """All dangling references in the prose of these files."""
-    return [
+    found = [
         Dangling(path, line, reference)
         for path in paths
         for line, text in prose_of(path)
         for reference in references(text, path)
     ]
+    for path in paths:
+        if path.suffix == ".py" and _area(path) in _PRODUCT:
+            found += [Dangling(path, line, mark) for line, mark in marks_in_strings(path)]
+    return found
+
+
+def marks_in_strings(path: Path) -> Iterator[tuple[int, str]]:
+    """Marks of design papers in string literals, such as error messages; docstrings excepted."""
+    tree = ast.parse(path.read_text())
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
+            yield from ((node.lineno, mark.group()) for mark in _PRIVATE.finditer(node.value))
+
+
+def _area(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0] if path.is_relative_to(ROOT) else ""
 
 
 def references(text: str, path: Path) -> Iterator[str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.references import ROOT, dangling, references
+from scripts.references import ROOT, dangling, marks_in_strings, references
 
 DANGLING = [
     "As D14 says.",
@@ -50,3 +50,11 @@ def test_docstrings_and_comments_are_searched_and_strings_are_not(tmp_path: Path
     path = tmp_path / "module.py"
     path.write_text('"""Obeys D3."""\n\nname = "D4"  # not D5\n')
     assert [(each.line, each.reference) for each in dangling([path])] == [(1, "D3"), (3, "D5")]
+
+
+def test_marks_in_string_literals_are_found_and_docstrings_are_left_to_the_prose(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "module.py"
+    path.write_text('"""Obeys D3."""\n\nmessage = f"refused, see seed 003"\nother = "D"\n')
+    assert list(marks_in_strings(path)) == [(3, "seed 003")]
