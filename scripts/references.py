@@ -98,6 +98,7 @@ def references(text: str, path: Path) -> Iterator[str]:
         if not _has_rule(readme, int(number), path):
             yield f"{readme} rule {number}"
     if path.suffix == ".md":
+        yield from _module_columns(text, path)
         yield from (target for target in _LINK.findall(text) if not _leads(target, path))
 
 
@@ -162,6 +163,30 @@ def _requirements() -> frozenset[str]:
 @cache
 def _tracked() -> tuple[str, ...]:
     return tuple(path.relative_to(ROOT).as_posix() for path in files([]))
+
+
+def _module_columns(text: str, path: Path) -> Iterator[str]:
+    """Names in the table columns "module" and "file" that are no module near the page."""
+    rows = [line.strip().strip("|").split("|") for line in text.split("\n") if "|" in line]
+    header = [cell.strip() for cell in rows[0]] if rows else []
+    for index, title in enumerate(header):
+        if title not in ("module", "file"):
+            continue
+        for row in rows[2:]:
+            names = re.findall(r"`([\w./-]+)`", row[index]) if index < len(row) else []
+            yield from (name for name in names if not _is_near(name, path.parent))
+
+
+def _is_near(name: str, folder: Path) -> bool:
+    """Whether a name is a module or package below the folder, or a name inside such a module."""
+    parts = name.removesuffix(".py").strip("/").replace(".", "/").split("/")
+    for length in range(len(parts), 0, -1):
+        tail = "/".join(parts[:length])
+        if (folder / tail).exists() or (ROOT / tail).exists() or (folder / name).exists():
+            return True
+        if any(folder.rglob(f"{tail}.py")) or any(folder.rglob(f"{tail}/__init__.py")):
+            return True
+    return False
 
 
 def _has_rule(readme: str, number: int, path: Path) -> bool:

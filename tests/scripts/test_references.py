@@ -58,3 +58,9 @@ def test_marks_in_string_literals_are_found_and_docstrings_are_left_to_the_prose
     path = tmp_path / "module.py"
     path.write_text('"""Obeys D3."""\n\nmessage = f"refused, see seed 003"\nother = "D"\n')
     assert list(marks_in_strings(path)) == [(3, "seed 003")]
+
+
+def test_the_module_column_of_a_table_names_modules_near_the_page() -> None:
+    page = ROOT / "protocol" / "README.md"
+    table = "| noun | module |\n|---|---|\n| frame | `framing`, `jsonrpc.decode` |\n| x | `gone` |"
+    assert list(references(table, page)) == ["gone"]
