@@ -24,7 +24,7 @@ from typing import Any
 
 import anyio
 
-from tests.faults.judge import ROOT, Witness, command, judge, run_victim
+from tests.faults.verifier import ROOT, Witness, command, judge, run_victim
 
 FRESH_EVERY = 50  # kills in one data directory before a new one: growing, not unbounded
 
@@ -80,7 +80,7 @@ _WRITE = """
 import sys
 from pathlib import Path
 import anyio
-from store.embedded import open_engine
+from store.sqlite.engine import open_engine
 from store.model import NewMemory
 
 async def main(directory):
@@ -100,7 +100,7 @@ import json, sys, time
 began = time.monotonic()
 from pathlib import Path
 import anyio
-from store.embedded import open_engine
+from store.sqlite.engine import open_engine
 from store.model import Query
 
 async def main(directory):
@@ -136,7 +136,13 @@ def cut(home: Path, *, lines: int, seed: int) -> Witness:
     mountpoint = home / "mount"
     mountpoint.mkdir(parents=True)
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.lossyfs", str(mountpoint), str(home / "outcome")],
+        [
+            sys.executable,
+            "-m",
+            "tests.faults.lossy_filesystem",
+            str(mountpoint),
+            str(home / "outcome"),
+        ],
         cwd=ROOT,
     )
     try:

@@ -113,7 +113,7 @@ def prepare(case: Case) -> Callable[[str], list[str]]:
         script = caches.npm_peer("inspector") / ".bin" / "mcp-inspector"
         return lambda target: [node, str(script)]
     node = caches.node()
-    caches.npm_script(case.peer, DRIVERS / "use.mjs")
+    caches.npm_script(case.peer, DRIVERS / "steps.mjs")
     name = "typescript_2.mjs" if case.peer == "client-2" else "typescript_1.mjs"
     module = caches.npm_script(case.peer, DRIVERS / name)
     return lambda target: [node, str(module), case.mode, target]
@@ -164,9 +164,9 @@ def _target(case: Case, home: Home, socket: str, http: str, ends: Path) -> dict[
     if case.way == "unix" and case.peer == "mcp-2":
         return {"socket": socket}
     if case.way == "unix":
-        server = [sys.executable, str(DRIVERS / "relay.py"), socket]
+        server = [sys.executable, str(DRIVERS / "socket_relay.py"), socket]
     else:
-        witness = [sys.executable, str(DRIVERS / "witness.py"), str(ends)]
+        witness = [sys.executable, str(DRIVERS / "record_exit_code.py"), str(ends)]
         server = [*witness, *home.stdio(embedded=case.way == "embedded")]
     return {"command": server, "env": env}
 

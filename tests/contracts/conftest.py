@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.contracts.wire import REVISIONS, WAYS, Client, Home
+from tests.contracts.client import REVISIONS, WAYS, Client, Home
 
 _banks = itertools.count(1)
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
+from tests.contracts.client import MODERN, Client, Home
 from tests.contracts.conftest import Join, connect
-from tests.contracts.wire import MODERN, Client, Home
 from tests.support.processes import child, recalld
 
 #: What takes long, and how many things it is about.

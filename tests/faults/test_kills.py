@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.judge import judge, run_victim
+from tests.faults.verifier import judge, run_victim
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 

@@ -1,7 +1,7 @@
 // `typescript_1.mjs MODE TARGET`: the client of @modelcontextprotocol/sdk 1.x (MODE is unused).
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { run } from './use.mjs';
+import { run } from './steps.mjs';
 
 await run(async target => {
     const client = new Client({ name: 'driver', version: '1' }, { capabilities: {} });

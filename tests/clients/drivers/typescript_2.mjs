@@ -2,7 +2,7 @@
 // MODE is "auto", "pin", or a handshake-era date, which becomes the only version on offer.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { run } from './use.mjs';
+import { run } from './steps.mjs';
 
 const MODES = {
     auto: { versionNegotiation: { mode: 'auto' } },

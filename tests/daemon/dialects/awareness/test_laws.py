@@ -20,7 +20,7 @@ from protocol.lifecycle import ClientCapabilities, Implementation
 from protocol.mcp import CallToolResult
 from protocol.revisions import LATEST_LEGACY
 from store.sqlite.engine import open_engine
-from tests.contracts.awareness import CATEGORIES
+from tests.contracts.tables.awareness import CATEGORIES
 from tests.support.clock import Clock
 from tests.support.plain_ranking import PlainRanking
 
