@@ -1,4 +1,4 @@
-"""What every test gets: the asyncio backend, hypothesis profiles, and signals that arrive."""
+"""Settings shared by all tests: the asyncio backend, Hypothesis profiles and SIGINT handling."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ settings.register_profile(
 settings.register_profile("deep", max_examples=5_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-# A shell that runs us in the background has SIGINT ignored, and so would every program we start.
+# A shell ignores SIGINT for background jobs, and child processes inherit that. Restore the default.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,4 +1,4 @@
-"""A legacy HTTP client keeps its session while the daemon is restarted under it."""
+"""A legacy HTTP client keeps its session when the daemon restarts."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from tests.clients.matrix import DRIVERS
 pytestmark = pytest.mark.clients
 
 
-def test_the_session_goes_on_after_a_restart() -> None:
+def test_a_legacy_http_session_continues_after_a_daemon_restart() -> None:
     try:
         python = caches.python_peer("mcp-2")
     except caches.Unavailable as reason:

@@ -1,4 +1,4 @@
-"""Other people's clients work with recalld, in every mode they have (tests/clients/matrix.py)."""
+"""Third-party MCP clients work with recalld in each of their modes (tests/clients/matrix.py)."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from tests.clients import matrix
 
 pytestmark = pytest.mark.clients
 
-EVERYDAY = [case for case in matrix.cases() if case.everyday]
+CI_CASES = [case for case in matrix.cases() if case.in_ci]
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +21,12 @@ def daemon() -> Iterator[tuple[Home, str, str]]:
 
 @pytest.fixture(scope="module")
 def absent() -> dict[str, str]:
-    """Clients that could not be installed (no Node, no registry), and why."""
-    return matrix.install(EVERYDAY)
+    """Clients that could not be installed (no Node.js or no registry), with the reason."""
+    return matrix.install(CI_CASES)
 
 
-@pytest.mark.parametrize("case", EVERYDAY, ids=str)
-def test_the_client_lists_calls_follows_cancels_and_leaves(
+@pytest.mark.parametrize("case", CI_CASES, ids=str)
+def test_the_client_lists_and_calls_tools_gets_progress_cancels_and_exits(
     case: matrix.Case, daemon: tuple[Home, str, str], absent: dict[str, str]
 ) -> None:
     if case.peer in absent:

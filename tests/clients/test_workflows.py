@@ -1,4 +1,4 @@
-"""The documented workflows, walked end to end by the `mcp` SDK's own client."""
+"""The documented workflow of each dialect, end to end with the client of the `mcp` SDK."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.contracts.client import COMMAND, Home
 pytestmark = pytest.mark.clients
 
 DRIVER: Final = Path(__file__).parent / "drivers" / "workflows.py"
-WALKS: Final = ("hindsight", "recall", "harness", "awareness")
+WORKFLOWS: Final = ("hindsight", "recall", "harness", "awareness")
 MODES: Final = {"legacy": "2025-11-25", "2026-07-28": "2026-07-28"}
 
 
@@ -26,24 +26,24 @@ def home() -> Iterator[Home]:
     home.close()
 
 
-@pytest.mark.parametrize("way", ["embedded", "bridged"])
+@pytest.mark.parametrize("transport", ["embedded", "bridged"])
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("walk", WALKS)
-def test_the_sdks_client_walks_the_documented_workflow(
-    home: Home, walk: str, mode: str, way: str, tmp_path: Path
+@pytest.mark.parametrize("workflow", WORKFLOWS)
+def test_the_sdk_client_completes_the_documented_workflow(
+    home: Home, workflow: str, mode: str, transport: str, tmp_path: Path
 ) -> None:
     try:
         python = caches.python_peer("mcp-2")
     except caches.Unavailable as reason:
         pytest.skip(f"the mcp client cannot be installed here: {reason}")
-    embedded = ["--embedded"] if way == "embedded" else []
+    embedded = ["--embedded"] if transport == "embedded" else []
     target = {
         "command": [COMMAND, "stdio", *embedded],
         "env": {**home.env, "PATH": os.environ["PATH"]},
         "stop": [] if embedded else [COMMAND, "stop"],
     }
     done = subprocess.run(
-        [str(python), str(DRIVER), walk, mode, json.dumps(target)],
+        [str(python), str(DRIVER), workflow, mode, json.dumps(target)],
         cwd=tmp_path,
         capture_output=True,
         text=True,

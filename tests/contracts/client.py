@@ -1,7 +1,7 @@
-"""A client made of nothing but JSON lines: one connection, one revision, answers in order.
+"""An MCP client that speaks JSON lines over one connection in one protocol revision.
 
-Ways in: `embedded` and `bridged` are real `recalld stdio` children, `unix` is the daemon's socket.
-Nothing here knows the product's code.
+It supports three transports. `embedded` and `bridged` start a `recalld stdio` process, with and
+without `--embedded`; `unix` connects to the daemon's socket. This module does not import recalld.
 """
 
 import itertools
@@ -14,24 +14,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-WAYS: Final = ("embedded", "bridged", "unix")
+TRANSPORTS: Final = ("embedded", "bridged", "unix")
 REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 MODERN: Final = "2026-07-28"
-#: Revisions in which wrong arguments are a result, and those in which results have structure.
+#: Revisions that report invalid arguments as an error result, and those with structured results.
 RESULT_REFUSALS: Final = frozenset({"2025-11-25", MODERN})
 STRUCTURED: Final = frozenset({"2025-06-18", "2025-11-25", MODERN})
 COMMAND: Final = str(Path(sys.executable).with_name("recalld"))
-SECONDS: Final = 30.0
+TIMEOUT_SECONDS: Final = 30.0
 
-_numbers: Final = itertools.count(1)
+_request_ids: Final = itertools.count(1)
+_banks: Final = itertools.count(1)
 
 
 class Answer(NamedTuple):
-    """What came back for a tool call: a result or an error, never both."""
+    """The response to a tool call: a result or an error, never both."""
 
     result: dict[str, Any] | None
     error: dict[str, Any] | None
@@ -54,7 +55,7 @@ class Answer(NamedTuple):
 
 
 class Home:
-    """A `RECALLD_HOME` of its own, and the processes we started in it."""
+    """A temporary `RECALLD_HOME` directory and the processes started in it."""
 
     def __init__(self, extra: Mapping[str, str] | None = None) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="recalld-", dir="/tmp"))
@@ -81,12 +82,12 @@ class Home:
             cwd=cwd,
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=TIMEOUT_SECONDS,
             check=False,
         )
 
     def serve(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """A daemon in the foreground; returns when it listens."""
+        """Start a daemon and return when it accepts connections."""
         reading, writing = os.pipe()
         command = [COMMAND, "serve", "--no-http", "--ready-fd", str(writing), *arguments]
         self._daemon = subprocess.Popen(
@@ -98,10 +99,10 @@ class Home:
             pass_fds=(writing,),
         )
         os.close(writing)
-        ready, _, _ = select.select([reading], [], [], SECONDS)
-        said = os.read(reading, 16) if ready else b""
+        ready, _, _ = select.select([reading], [], [], TIMEOUT_SECONDS)
+        output = os.read(reading, 16) if ready else b""
         os.close(reading)
-        assert said == b"ready\n", (self.path / "stderr.log").read_text()[-2000:]
+        assert output == b"ready\n", (self.path / "stderr.log").read_text()[-2000:]
         return self._daemon
 
     def child(
@@ -132,30 +133,36 @@ class Home:
 class Client:
     """One connection in one revision."""
 
-    def __init__(self, way: str, revision: str, home: Home, *arguments: str, **attach: Any) -> None:
-        """`arguments` go to a child's command line, `attach` to the daemon on a socket."""
-        self.way = way
+    def __init__(
+        self, transport: str, revision: str, home: Home, *arguments: str, **attach: Any
+    ) -> None:
+        """Connect and initialize.
+
+        `arguments` are added to the command line of a stdio process; `attach` are the parameters of
+        the `recalld/attach` request on a socket.
+        """
+        self.transport = transport
         self.revision = revision
         self._child: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._buffer = b""
-        if way == "unix":
+        if transport == "unix":
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self._socket.settimeout(SECONDS)
+            self._socket.settimeout(TIMEOUT_SECONDS)
             self._socket.connect(str(home.socket))
             if attach:
                 answer = self.exchange("recalld/attach", {"version": "0.0.1", **attach})
                 assert "result" in answer, answer
         else:
-            embedded = ("--embedded",) if way == "embedded" else ()
+            embedded = ("--embedded",) if transport == "embedded" else ()
             self._child = home.child(*embedded, *arguments)
         self.handshake()
 
     @classmethod
-    def over(cls, child: subprocess.Popen[bytes], revision: str = "2025-11-25") -> "Client":
-        """A client of a child that somebody else started."""
+    def from_process(cls, child: subprocess.Popen[bytes], revision: str = "2025-11-25") -> "Client":
+        """Use a `recalld stdio` process that is already running."""
         client = cls.__new__(cls)
-        client.way, client.revision = "child", revision
+        client.transport, client.revision = "child", revision
         client._child, client._socket, client._buffer = child, None, b""
         client.handshake()
         return client
@@ -173,7 +180,7 @@ class Client:
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        """An answer as it came, in this connection's revision."""
+        """Send a request in this connection's revision and return the whole response."""
         given = dict(params or {})
         if self.revision == MODERN:
             given["_meta"] = self.meta()
@@ -190,8 +197,8 @@ class Client:
         return Answer(answer.get("result"), answer.get("error"))
 
     def raw_call(self, tool: str, arguments: dict[str, Any], escape: str) -> dict[str, Any]:
-        """A call whose text `ESCAPE` is replaced on the wire by what `json` would not write."""
-        number = next(_numbers)
+        """Call a tool, with `ESCAPE` replaced by a JSON escape that `json.dumps` never writes."""
+        number = next(_request_ids)
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
         if self.revision == MODERN:
             params["_meta"] = self.meta()
@@ -209,7 +216,7 @@ class Client:
         }
 
     def exchange(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        number = next(_numbers)
+        number = next(_request_ids)
         self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         while True:
             answer: dict[str, Any] = json.loads(self.line())
@@ -234,7 +241,7 @@ class Client:
         return self._child.stdout.fileno()
 
     def line(self) -> bytes:
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while b"\n" not in self._buffer:
             handle = self._handle()
             ready, _, _ = select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
@@ -257,3 +264,14 @@ class Client:
                 self._child.kill()
                 self._child.wait()
             self._child.stdout.close()
+
+
+OpenClient = Callable[..., Client]
+
+
+def connect(home: Home, transport: str, revision: str = "2025-11-25", bank: str = "") -> Client:
+    """Open a client; unless `bank` is given, its default bank is new."""
+    bank = bank or f"bank-{next(_banks)}"
+    if transport == "unix":
+        return Client(transport, revision, home, bank=bank)
+    return Client(transport, revision, home, "--bank", bank)

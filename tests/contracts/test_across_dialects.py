@@ -1,4 +1,4 @@
-"""One memory, four doors: what one dialect stores the others find, and only in the same bank."""
+"""All dialects share the memories of a bank, and no bank sees the memories of another."""
 
 import re
 import secrets
@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.contracts.client import Client
-from tests.contracts.conftest import Join
+from tests.contracts.client import Client, OpenClient
 
 RECALL_SEARCH = "mcp__claude-recall__search"
 
@@ -50,18 +49,20 @@ FINDS: dict[str, Callable[[Client, str, str], list[str]]] = {
 
 @pytest.mark.parametrize("find", FINDS)
 @pytest.mark.parametrize("put", PUTS)
-def test_what_one_dialect_stores_another_finds(join: Join, way: str, put: str, find: str) -> None:
+def test_a_memory_stored_by_one_dialect_is_found_by_another(
+    open_client: OpenClient, transport: str, put: str, find: str
+) -> None:
     bank = f"doors-{secrets.token_hex(4)}"
-    client = join("bridged" if way == "embedded" else way, bank=bank)
+    client = open_client("bridged" if transport == "embedded" else transport, bank=bank)
     text = "The green door of the lighthouse squeaks."
     PUTS[put](client, bank, text)
 
     assert text in FINDS[find](client, bank, "lighthouse door")
 
 
-def test_recall_says_by_which_door_a_memory_came(join: Join) -> None:
+def test_recall_shows_the_dialect_that_stored_a_memory(open_client: OpenClient) -> None:
     bank = f"doors-{secrets.token_hex(4)}"
-    client = join(bank=bank)
+    client = open_client(bank=bank)
     put_by_hindsight(client, bank, "Came in by the front.")
 
     (memory,) = client.call("retrieve_memory").json["memories"]
@@ -75,8 +76,8 @@ def test_recall_says_by_which_door_a_memory_came(join: Join) -> None:
     assert memory["sessionId"].startswith("session_")
 
 
-def stripped(value: Any) -> Any:
-    """Without ids and times, which differ by nature."""
+def without_ids_and_times(value: Any) -> Any:
+    """Remove ids, times and sizes, which differ between banks with equal contents."""
     if isinstance(value, dict):
         hidden = (
             "id",
@@ -88,9 +89,13 @@ def stripped(value: Any) -> Any:
             "databaseSize",
             "sessionId",
         )
-        return {name: stripped(member) for name, member in value.items() if name not in hidden}
+        return {
+            name: without_ids_and_times(member)
+            for name, member in value.items()
+            if name not in hidden
+        }
     if isinstance(value, list):
-        return [stripped(member) for member in value]
+        return [without_ids_and_times(member) for member in value]
     return value
 
 
@@ -108,40 +113,40 @@ QUERIES = ("deploy script", "database backup", "how long do tokens live", "JavaS
 def answers(client: Client, bank: str) -> Any:
     return [
         [
-            stripped(client.call("hindsight_search", bank_id=bank, query=query).json),
-            stripped(client.call(RECALL_SEARCH, query=query, threshold=0).json),
-            stripped(client.call("search", query=query, mode="hybrid").json),
-            stripped(client.call("search", query=query).json),
+            without_ids_and_times(client.call("hindsight_search", bank_id=bank, query=query).json),
+            without_ids_and_times(client.call(RECALL_SEARCH, query=query, threshold=0).json),
+            without_ids_and_times(client.call("search", query=query, mode="hybrid").json),
+            without_ids_and_times(client.call("search", query=query).json),
         ]
         for query in QUERIES
     ] + [
-        stripped(client.call("get_stats").json),
-        stripped(client.call("retrieve_memory", limit=50).json),
-        stripped(client.call("sources").json),
+        without_ids_and_times(client.call("get_stats").json),
+        without_ids_and_times(client.call("retrieve_memory", limit=50).json),
+        without_ids_and_times(client.call("sources").json),
     ]
 
 
-def settled(client: Client, bank: str) -> Any:
-    """Answers once every vector is made: the same three times in a row.
+def stable_answers(client: Client, bank: str) -> Any:
+    """Wait for three equal answers in a row, which means that every vector has been computed.
 
-    Text is found by its words at once; its meaning follows, and scores move until it has.
+    A stored text is found by keywords at once. Its vector is computed later and changes scores.
     """
     deadline = time.monotonic() + 20
     last = [answers(client, bank) for _ in range(3)]
     while not last[0] == last[1] == last[2]:
-        assert time.monotonic() < deadline, "answers never settled"
+        assert time.monotonic() < deadline, "the answers were still changing after 20 s"
         last = [*last[1:], answers(client, bank)]
     return last[-1]
 
 
-def test_a_bank_answers_the_same_whether_its_neighbour_is_empty_or_full(join: Join) -> None:
+def test_results_of_one_bank_do_not_depend_on_another_bank(open_client: OpenClient) -> None:
     alone, crowded = f"alone-{secrets.token_hex(4)}", f"crowded-{secrets.token_hex(4)}"
-    neighbour = join(bank=f"neighbour-{secrets.token_hex(4)}")
-    first, second = join(bank=alone), join(bank=crowded)
+    neighbour = open_client(bank=f"neighbour-{secrets.token_hex(4)}")
+    first, second = open_client(bank=alone), open_client(bank=crowded)
     for text in SENTENCES:
         put_by_recall(first, alone, text)
         put_by_hindsight(first, alone, text)
-    before = settled(first, alone)
+    before = stable_answers(first, alone)
 
     for text in SENTENCES:
         for variation in range(15):
@@ -151,12 +156,12 @@ def test_a_bank_answers_the_same_whether_its_neighbour_is_empty_or_full(join: Jo
         put_by_recall(second, crowded, text)
         put_by_hindsight(second, crowded, text)
 
-    assert settled(second, crowded) == before
-    assert settled(first, alone) == before
+    assert stable_answers(second, crowded) == before
+    assert stable_answers(first, alone) == before
 
 
-def test_paging_through_recent_memories_shows_each_once(join: Join) -> None:
-    client = join()
+def test_every_limit_returns_a_prefix_of_the_recent_memories(open_client: OpenClient) -> None:
+    client = open_client()
     for number in range(25):
         client.call("store_memory", content=f"page {number}")
 
@@ -168,10 +173,9 @@ def test_paging_through_recent_memories_shows_each_once(join: Join) -> None:
         assert [memory["id"] for memory in page] == seen[:limit]
 
 
-def test_nothing_accepted_is_lost(join: Join) -> None:
-    """Every accepted put is reachable by some documented call, by every door."""
+def test_every_stored_memory_is_found_by_every_dialect(open_client: OpenClient) -> None:
     bank = f"kept-{secrets.token_hex(4)}"
-    client = join(bank=bank)
+    client = open_client(bank=bank)
     words = [f"word{secrets.token_hex(5)}" for _ in range(30)]
     for number, word in enumerate(words):
         put = PUTS["recall" if number % 2 else "hindsight"]
@@ -183,7 +187,7 @@ def test_nothing_accepted_is_lost(join: Join) -> None:
     assert client.call("get_stats").json["totalMemories"] == len(words)
 
 
-def test_dialects_can_be_chosen(daemon: Any) -> None:
+def test_the_dialects_option_selects_the_listed_tools(daemon: Any) -> None:
     for chosen, expected in (
         ("hindsight", {"hindsight"}),
         ("harness,hindsight", {"hindsight", "harness"}),
@@ -204,16 +208,18 @@ def dialect_of(tool: str) -> str:
     return found[1] if found else "harness"
 
 
-def test_an_unknown_dialect_is_refused_by_name(daemon: Any) -> None:
+def test_an_unknown_dialect_is_rejected_by_name(daemon: Any) -> None:
     for command in (("stdio",), ("stdio", "--embedded"), ("serve",)):
         done = daemon.run(*command, "--dialects", "hindsight,telepathy")
         assert done.returncode != 0
         assert "telepathy" in done.stderr and "hindsight" in done.stderr
 
 
-def test_the_source_a_row_is_shown_with_finds_it_and_counts_it(join: Join) -> None:
+def test_the_source_filter_and_source_counts_agree_with_search_results(
+    open_client: OpenClient,
+) -> None:
     bank = f"doors-{secrets.token_hex(4)}"
-    client = join(bank=bank)
+    client = open_client(bank=bank)
     put_by_hindsight(client, bank, "Lighthouse one: the lamp is green.")
     put_by_recall(client, bank, "Lighthouse two: the stairs are steep.")
     insights = {

@@ -1,4 +1,4 @@
-"""The default bank: `--bank NAME`, `--bank auto`, and whose choice it is."""
+"""The default bank: `--bank NAME`, `--bank auto`, and the precedence of its settings."""
 
 import subprocess
 import sys
@@ -21,21 +21,21 @@ def home() -> Iterator[Home]:
     home.close()
 
 
-class Joined:
-    """Bridges of one home, each with its own directory, flags and variables."""
+class BridgeStarter:
+    """Starts bridges of one home, each with its own flags and environment variables."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
         self.made: list[Client] = []
 
     def __call__(self, *flags: str, env: Mapping[str, str] | None = None) -> Client:
-        self.made.append(Client.over(self.home.child(*flags, env=env)))
+        self.made.append(Client.from_process(self.home.child(*flags, env=env)))
         return self.made[-1]
 
 
 @pytest.fixture
-def start(home: Home) -> Iterator[Joined]:
-    joined = Joined(home)
+def start(home: Home) -> Iterator[BridgeStarter]:
+    joined = BridgeStarter(home)
     yield joined
     for client in joined.made:
         client.close()
@@ -55,7 +55,7 @@ def repository(place: Path) -> Path:
 
 
 @pytest.mark.parametrize("embedded", [(), ("--embedded",)], ids=["bridged", "embedded"])
-def test_worktrees_of_a_repository_share_and_two_repositories_do_not(
+def test_worktrees_share_a_bank_and_separate_repositories_do_not(
     home: Home, tmp_path: Path, embedded: tuple[str, ...]
 ) -> None:
     main = repository(tmp_path / "one" / "app")
@@ -66,7 +66,7 @@ def test_worktrees_of_a_repository_share_and_two_repositories_do_not(
     )
 
     def visit(place: Path, note: str) -> list[str]:
-        client = Client.over(home.child("--bank", "auto", *embedded, cwd=place))
+        client = Client.from_process(home.child("--bank", "auto", *embedded, cwd=place))
         client.call("store_memory", content=note)
         seen = contents(client)
         client.close()
@@ -79,7 +79,9 @@ def test_worktrees_of_a_repository_share_and_two_repositories_do_not(
     assert len(visit(worktree / "deep", "from below")) == 3
 
 
-def test_the_bridge_that_starts_the_daemon_does_not_choose_for_the_others(start: Joined) -> None:
+def test_the_bridge_that_starts_the_daemon_does_not_set_the_bank_of_others(
+    start: BridgeStarter,
+) -> None:
     first = start(env={"RECALLD_BANK": "alpha", "RECALLD_DIALECTS": "recall"})
     first.call("store_memory", content="of alpha")
     second = start()
@@ -92,7 +94,9 @@ def test_the_bridge_that_starts_the_daemon_does_not_choose_for_the_others(start:
     assert [fact["text"] for fact in hindsight["results"]] == ["of the default bank"]
 
 
-def test_a_flag_wins_over_a_variable_and_a_variable_over_the_seeds_own(start: Joined) -> None:
+def test_the_flag_overrides_recalld_bank_which_overrides_awareness_memory_id(
+    start: BridgeStarter,
+) -> None:
     variables = {"RECALLD_BANK": "by-variable", "AWARENESS_MEMORY_ID": "by-seed"}
     cases: tuple[tuple[tuple[str, ...], dict[str, str], str], ...] = (
         (("--bank", "by-flag"), variables, "by-flag"),
@@ -107,7 +111,7 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_seeds_own(start: Jo
 
 
 @pytest.mark.parametrize("name", ["line\nbreak", "x" * 300])
-def test_a_bank_that_cannot_be_is_refused_at_the_start(home: Home, name: str) -> None:
+def test_an_invalid_bank_name_is_rejected_at_start(home: Home, name: str) -> None:
     for command in (("stdio", "--embedded"), ("stdio",), ("serve", "--no-http")):
         done = home.run(*command, "--bank", name)
         assert done.returncode != 0
@@ -115,7 +119,7 @@ def test_a_bank_that_cannot_be_is_refused_at_the_start(home: Home, name: str) ->
         assert len(done.stderr.splitlines()) <= 3, done.stderr
 
 
-def test_every_row_says_where_it_is_from(home: Home, start: Joined) -> None:
+def test_every_memory_records_its_provenance(home: Home, start: BridgeStarter) -> None:
     client = start("--bank", "origins")
     client.call("store_memory", content="by recall")
     client.call(
@@ -145,7 +149,9 @@ def test_every_row_says_where_it_is_from(home: Home, start: Joined) -> None:
     assert items["by hindsight"].provenance.explanation == "the test asked for it"
 
 
-def test_the_daemon_stays_small_until_meaning_is_asked_for(home: Home, start: Joined) -> None:
+def test_the_daemon_stays_under_60_mib_until_the_first_semantic_search(
+    home: Home, start: BridgeStarter
+) -> None:
     client = start()
     client.call("store_memory", content="something small")
     client.call("search", query="small")
@@ -156,13 +162,13 @@ def test_the_daemon_stays_small_until_meaning_is_asked_for(home: Home, start: Jo
 
     before = resident()
     client.call("mcp__claude-recall__search", query="small")
-    print(f"{before / 2**20:.1f} MB before, {resident() / 2**20:.1f} MB after the first meaning")
+    print(f"{before / 2**20:.1f} MB before, {resident() / 2**20:.1f} MB after semantic search")
 
     assert before < 60 * 2**20
     assert resident() > before
 
 
-def test_the_bridge_imports_nothing_heavy_for_a_bank_of_its_own(tmp_path: Path) -> None:
+def test_choosing_the_project_bank_imports_no_heavy_package(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib; from daemon.bridge.project_bank import bank_of;"
         "bank_of(pathlib.Path.cwd());"

@@ -1,4 +1,4 @@
-"""A process that opens a data directory and erases every memory that carries a mark."""
+"""A process that opens a data directory and erases every memory that contains "marker"."""
 
 import os
 import sys

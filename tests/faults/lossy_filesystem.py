@@ -1,11 +1,11 @@
-"""A file system in memory that forgets, on a power cut, whatever was not synced.
+"""An in-memory FUSE file system that loses unsynced writes on a simulated power cut.
 
     python -m tests.faults.lossy_filesystem MOUNTPOINT OUTCOME
 
 A write is durable after fsync of its file; a name is durable after fsync of its directory.
-Creating `/.cut-SEED` is the power cut: what would be on the disk is written to OUTCOME, and the
-file system is gone. Seed 0 drops all that was not synced; another seed keeps a random part of it,
-torn at 512 bytes, as a disk that reorders its cache would. Runs only where mfusepy and FUSE are.
+Creating `/.cut-SEED` cuts the power: the durable content is written to the directory OUTCOME and
+the process exits. Seed 0 drops every unsynced write. Another seed keeps a random part of them, torn
+at 512 bytes, like a disk that reorders its cache. Needs mfusepy and FUSE 3.
 """
 
 import errno
@@ -23,13 +23,15 @@ SECTOR = 512
 
 
 class Node:
-    """A file: what is written, what is surely on the disk, and what lies in between."""
+    """A file: its current content, its durable content, and the unsynced writes in order."""
 
     def __init__(self, mode: int) -> None:
         self.mode = mode
         self.live = bytearray()
         self.durable = b""
-        self.unsynced: list[tuple[int, bytes]] = []  # offset and bytes; -1 is a truncation
+        self.unsynced: list[
+            tuple[int, bytes]
+        ] = []  # offset and bytes; offset -1 marks a truncation
 
     def write(self, offset: int, data: bytes) -> None:
         if len(self.live) < offset:
@@ -46,18 +48,18 @@ class Node:
         self.durable = bytes(self.live)
         self.unsynced.clear()
 
-    def after_cut(self, dice: random.Random | None) -> bytes:
+    def after_cut(self, rng: random.Random | None) -> bytes:
         content = bytearray(self.durable)
-        for offset, data in self.unsynced if dice is not None else ():
-            assert dice is not None
+        for offset, data in self.unsynced if rng is not None else ():
+            assert rng is not None
             if offset < 0:
-                if dice.random() < 0.5:
+                if rng.random() < 0.5:
                     size = int.from_bytes(data, "big")
                     del content[size:]
                     content.extend(bytes(size - len(content)))
                 continue
             for start in range(0, len(data), SECTOR):
-                if dice.random() < 0.5:
+                if rng.random() < 0.5:
                     piece = data[start : start + SECTOR]
                     at = offset + start
                     if len(content) < at:
@@ -67,7 +69,7 @@ class Node:
 
 
 class LossyFilesystem(mfusepy.Operations):  # type: ignore[misc]  # untyped library
-    """Paths to nodes, twice: as they are, and as they would be after a cut."""
+    """The current names and, separately, the names that would survive a power cut."""
 
     use_ns = True
 
@@ -182,16 +184,16 @@ class LossyFilesystem(mfusepy.Operations):  # type: ignore[misc]  # untyped libr
         return {"st_mode": mode, "st_size": size, "st_nlink": links, **owner, **times}
 
     def _cut(self, seed: int) -> None:
-        dice = random.Random(seed) if seed else None
+        rng = random.Random(seed) if seed else None
         for directory in sorted(self.durable_directories):
             place = self.outcome / directory.lstrip("/")
             place.mkdir(parents=True, exist_ok=True, mode=0o700)
         for name, node in self.durable_names.items():
             file = self.outcome / name.lstrip("/")
             if file.parent.is_dir():
-                file.write_bytes(node.after_cut(dice))
+                file.write_bytes(node.after_cut(rng))
                 file.chmod(0o600)
-        os._exit(0)  # and whoever still has a file open finds nobody at the other end
+        os._exit(0)  # processes with open files now get I/O errors
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A process that opens a data directory and its bank, which brings their schemas up to date."""
+"""A process that opens a data directory and its bank, which runs their migrations."""
 
 import sys
 from pathlib import Path

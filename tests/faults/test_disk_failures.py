@@ -1,4 +1,4 @@
-"""Full disks, read-only disks, damaged pages and logs: an error of its own, and nothing worse."""
+"""Full and read-only disks, damaged pages, logs and snapshots: a clear error and no data loss."""
 
 import contextlib
 import os
@@ -27,11 +27,11 @@ def mount(*arguments: str) -> bool:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of four megabytes that can be filled and made read-only."""
+    """A file system of 4 MiB that a test can fill and remount read-only."""
     place = tmp_path / "disk"
     place.mkdir()
     if os.geteuid() != 0 or not mount("-t", "tmpfs", "-o", "size=4m", "none", str(place)):
-        pytest.skip("mounting a tmpfs needs root and the right to mount")
+        pytest.skip("mounting a tmpfs needs root and permission to mount")
     yield place
     subprocess.run(["umount", "-l", str(place)], check=True)
 
@@ -44,14 +44,16 @@ async def put_until_refused(engine: EmbeddedEngine) -> tuple[dict[str, str], Sto
             kept[(await engine.put("w", NewMemory(text=text))).id] = text
         except StorageError as error:
             return kept, error
-    raise AssertionError("the disk never got full")
+    raise AssertionError("10,000 puts did not fill the disk")
 
 
 async def everything(engine: EmbeddedEngine) -> dict[str, str]:
     return {item.id: item.text for item in (await engine.recent("w", limit=5_000)).items}
 
 
-async def test_a_full_disk_is_told_reads_go_on_and_room_is_used_at_once(small_disk: Path) -> None:
+async def test_a_full_disk_fails_writes_serves_reads_and_recovers_with_free_space(
+    small_disk: Path,
+) -> None:
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(1_500_000))
     async with open_engine(small_disk / "data", ranking=PlainRanking) as engine:
@@ -77,7 +79,7 @@ async def test_a_full_disk_is_told_reads_go_on_and_room_is_used_at_once(small_di
         assert await everything(engine) == kept
 
 
-async def test_an_engine_on_a_full_disk_says_so_and_does_no_damage(small_disk: Path) -> None:
+async def test_opening_an_engine_on_a_full_disk_damages_nothing(small_disk: Path) -> None:
     async with open_engine(small_disk / "data", ranking=PlainRanking) as engine:
         put = await engine.put("w", NewMemory(text="there before"))
     filler = small_disk / "filler"
@@ -88,14 +90,14 @@ async def test_an_engine_on_a_full_disk_says_so_and_does_no_damage(small_disk: P
             with pytest.raises(StorageError):
                 await engine.put("w", NewMemory(text="no room"))
     except StorageFull:
-        pass  # it may not even open; it must not do harm
+        pass  # opening may fail, too
 
     filler.unlink()
     async with open_engine(small_disk / "data", ranking=PlainRanking) as engine:
         assert await everything(engine) == {put.id: "there before"}
 
 
-async def test_a_session_that_could_not_be_saved_is_saved_when_there_is_room(
+async def test_sessions_opened_on_a_full_disk_are_saved_once_there_is_space(
     small_disk: Path,
 ) -> None:
     async with running_hub(small_disk / "data") as hub:
@@ -126,7 +128,9 @@ def fill(path: Path) -> None:
             file.write(bytes(4096))
 
 
-async def test_a_read_only_disk_at_the_start_is_an_error_of_its_own(small_disk: Path) -> None:
+async def test_opening_an_engine_on_a_read_only_disk_raises_storage_read_only(
+    small_disk: Path,
+) -> None:
     async with open_engine(small_disk / "data", ranking=PlainRanking) as engine:
         put = await engine.put("w", NewMemory(text="there before"))
     assert mount("-o", "remount,ro", str(small_disk))
@@ -153,18 +157,18 @@ async def make_bank(directory: Path, count: int = 60) -> tuple[Path, dict[str, s
     return path, {put.id: text for put, text in zip(puts, texts, strict=True)}
 
 
-async def test_overwritten_bytes_never_come_back_as_somebodys_memory(tmp_path: Path) -> None:
-    """SQLite's own check lets most of these through; the rows' digests do not."""
+async def test_corrupted_pages_never_return_altered_memories(tmp_path: Path) -> None:
+    """SQLite's integrity check misses most of this damage; the digests of the rows detect it."""
     path, kept = await make_bank(tmp_path / "data")
     sound = path.read_bytes()
     seed = random.randrange(10**6)
     print(f"seed {seed}")
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     noticed = 0
     for _ in range(60):
         content = bytearray(sound)
-        at = dice.randrange(100, len(content) - 16)
-        content[at : at + 16] = dice.randbytes(16)
+        at = rng.randrange(100, len(content) - 16)
+        content[at : at + 16] = rng.randbytes(16)
         path.write_bytes(content)
         for companion in ("-wal", "-shm"):
             path.with_name(path.name + companion).unlink(missing_ok=True)
@@ -176,7 +180,7 @@ async def test_overwritten_bytes_never_come_back_as_somebodys_memory(tmp_path: P
                     except StorageError:
                         noticed += 1
                     except NotFound:
-                        # An index lost it. That is no lie about its content, and `check` sees it.
+                        # A damaged index loses the item but does not alter it; `check` says so.
                         assert (await engine.check("w")).problems
                         noticed += 1
                     else:
@@ -188,7 +192,7 @@ async def test_overwritten_bytes_never_come_back_as_somebodys_memory(tmp_path: P
     path.write_bytes(sound)
 
 
-async def test_a_log_cut_anywhere_keeps_a_prefix_of_what_was_committed(tmp_path: Path) -> None:
+async def test_a_truncated_write_ahead_log_keeps_a_prefix_of_the_commits(tmp_path: Path) -> None:
     async with open_engine(tmp_path / "data", ranking=PlainRanking) as engine:
         order = [(await engine.put("w", NewMemory(text=f"number {n}"))).id for n in range(25)]
         shutil.copytree(tmp_path / "data", tmp_path / "crashed")
@@ -214,7 +218,7 @@ async def test_a_log_cut_anywhere_keeps_a_prefix_of_what_was_committed(tmp_path:
 
 
 @pytest.mark.parametrize("damage", ["truncated", "garbage", "zero tail", "of another bank"])
-async def test_a_damaged_snapshot_is_put_aside_and_search_still_answers(
+async def test_search_works_when_the_vector_snapshot_is_damaged(
     tmp_path: Path, damage: str
 ) -> None:
     path, kept = await make_bank(tmp_path / "data")

@@ -1,4 +1,4 @@
-"""An erase killed at any step is finished by the next start, or has not begun."""
+"""An erase killed at any step is completed by the next start, or has not begun."""
 
 import shutil
 import subprocess
@@ -10,22 +10,22 @@ import pytest
 
 from store.model import NewMemory
 from store.sqlite.engine import open_engine
-from tests.faults.test_kills import CALLS, needs_strace, strace
+from tests.faults.strace import FILE_CALLS, inject, needs_strace
 from tests.faults.verifier import ROOT, all_bytes
 from tests.support.real_ranking import real_ranking, small_graphs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults, needs_strace]
 
 MARKERS = [f"marker{n:03d}qxj" for n in range(200)]
-# The steps of an erase, in system calls of the thread that does them: its transaction, the merge,
-# the rewriting, the checkpoint, the copies, the tombstones.
-STRIKES = [1, 9, 29, 80, 150, 210, 240, 260, 280, 300, 320, 350, 390, 430, 470, 520]
-STRUCK: set[str] = set()
+# System calls of the erasing thread, chosen to hit each step of an erase: the transaction, the FTS5
+# merge, rewriting the file, the checkpoint, the backups and the tombstones.
+CALL_NUMBERS = [1, 9, 29, 80, 150, 210, 240, 260, 280, 300, 320, 350, 390, 430, 470, 520]
+OUTCOMES: set[str] = set()
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with marked memories, others among them, a backup and a snapshot."""
+    """A data directory with 200 marked and 200 other memories, a backup and a vector snapshot."""
     directory = tmp_path_factory.mktemp("erase") / "data"
 
     async def fill() -> None:
@@ -43,19 +43,19 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def erase_and_die(directory: Path, strike: int) -> bytes:
-    eraser = [sys.executable, "-m", "tests.faults.erasing_child", str(directory)]
-    wrapper = strace(CALLS, f"signal=KILL:when={strike}")
-    return subprocess.run([*wrapper, *eraser], cwd=ROOT, capture_output=True, check=False).stdout
+def erase_and_kill(directory: Path, call_number: int) -> bytes:
+    command = [sys.executable, "-m", "tests.faults.erasing_child", str(directory)]
+    wrapper = inject(FILE_CALLS, f"signal=KILL:when={call_number}")
+    return subprocess.run([*wrapper, *command], cwd=ROOT, capture_output=True, check=False).stdout
 
 
-@pytest.mark.parametrize("strike", STRIKES)
-async def test_an_erase_killed_at_the_nth_system_call(
-    filled: Path, tmp_path: Path, strike: int
+@pytest.mark.parametrize("call_number", CALL_NUMBERS)
+async def test_an_erase_killed_at_the_nth_system_call_is_completed_or_not_begun(
+    filled: Path, tmp_path: Path, call_number: int
 ) -> None:
     directory = tmp_path / "data"
     shutil.copytree(filled, directory)
-    said = erase_and_die(directory, strike)
+    output = erase_and_kill(directory, call_number)
 
     async with open_engine(directory, ranking=real_ranking) as engine:
         total = (await engine.recent("w")).total
@@ -63,16 +63,16 @@ async def test_an_erase_killed_at_the_nth_system_call(
         assert checked.problems == ()
         assert engine.health().degraded == ("embedder-without-meaning",)
     left = [marker for marker in MARKERS if marker.encode() in all_bytes(directory)]
-    STRUCK.add("before" if total == 400 else "after" if said else "during")
+    OUTCOMES.add("before" if total == 400 else "after" if output else "during")
     if total == 400:
-        assert len(left) == 200, "not begun: everything is there"
-        assert said == b""
+        assert len(left) == 200, "the erase has not begun, so every marker is present"
+        assert output == b""
     else:
         assert total == 200
-        assert left == [], "begun: no byte is left"
+        assert left == [], "the erase has begun, so no marker may be left"
 
 
-def test_the_kills_fell_before_and_during_an_erase() -> None:
-    if not STRUCK:
-        pytest.skip("none of the kills was selected")
-    assert {"before", "during"} <= STRUCK
+def test_some_kills_happened_before_and_some_during_the_erase() -> None:
+    if not OUTCOMES:
+        pytest.skip("the tests that kill an erase were not selected")
+    assert {"before", "during"} <= OUTCOMES

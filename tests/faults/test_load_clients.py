@@ -1,4 +1,4 @@
-"""The soak's clients notice what they are there to notice: proven on peers that misbehave."""
+"""The clients of the soak runs and benchmarks detect wrong responses of a misbehaving peer."""
 
 import os
 import socket
@@ -16,11 +16,11 @@ Reply = Callable[[dict[str, object]], list[dict[str, object]]]
 
 @contextmanager
 def peer(reply: Reply) -> Iterator[socket.socket]:
-    """A server at the other end of a socket pair that answers each message with these."""
+    """A server on a socket pair that sends `reply(message)` for each request."""
     ours, theirs = socket.socketpair()
 
     def serve() -> None:
-        # The client hangs up when it has seen enough, perhaps while we are answering.
+        # The client may close its end while a response is being sent.
         with suppress(OSError), theirs.makefile("rb") as stream:
             for line in stream:
                 message = msgspec.json.decode(line, type=dict[str, object])
@@ -52,19 +52,19 @@ def talk(reply: Reply, patience: float = 5.0) -> swarm.Talker:
         return talker
 
 
-def test_an_honest_peer_leaves_nothing_to_say() -> None:
+def test_a_correct_peer_leaves_no_pending_calls_and_no_errors() -> None:
     talker = talk(lambda message: [echoed(message)])
     assert talker.results > 10
     assert not talker.pending
     assert not talker.errors
 
 
-def test_an_answer_given_twice_is_seen() -> None:
+def test_a_duplicate_response_is_detected() -> None:
     with pytest.raises(swarm.Misdeed, match="never asked"):
         talk(lambda message: [echoed(message), echoed(message)])
 
 
-def test_another_calls_answer_is_seen() -> None:
+def test_a_response_with_another_calls_content_is_detected() -> None:
     def crossed(message: dict[str, object]) -> list[dict[str, object]]:
         answer = echoed(message)
         if message["id"] == 3:
@@ -75,12 +75,12 @@ def test_another_calls_answer_is_seen() -> None:
         talk(crossed)
 
 
-def test_a_call_that_is_never_answered_stays_on_the_list() -> None:
+def test_an_unanswered_call_stays_pending() -> None:
     talker = talk(lambda message: [] if message["id"] == 3 else [echoed(message)], patience=0.2)
     assert list(talker.pending) == [3]
 
 
-def test_an_error_is_an_answer_and_is_counted_by_kind() -> None:
+def test_error_responses_are_counted_by_kind() -> None:
     def refusing(message: dict[str, object]) -> list[dict[str, object]]:
         if message["id"] == 0:
             return [echoed(message)]
@@ -102,7 +102,7 @@ def test_an_error_is_an_answer_and_is_counted_by_kind() -> None:
         (b'{"id":1,"error":{}}\n', "no text"),
     ],
 )
-def test_a_bench_answer_that_is_wrong_stops_the_bench(received: bytes, words: str) -> None:
+def test_a_wrong_response_stops_the_benchmark(received: bytes, words: str) -> None:
     with pytest.raises(pipes.WireFault, match=words):
         pipes.check_echoes(received.replace(b"TEXT", pipes.text_for(1).encode()), 1, 1)
 

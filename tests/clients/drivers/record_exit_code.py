@@ -1,7 +1,7 @@
-"""Runs a server for a client and writes down how it ended: `record_exit_code.py FILE COMMAND…`.
+"""Run a server and append its exit code to a file: `record_exit_code.py FILE COMMAND…`.
 
-A client library hides its child's exit code. This stands between the two, hands over its own
-descriptors untouched, passes SIGTERM on, and adds one line to FILE: the exit code.
+Client libraries hide the exit code of the server they start. This process runs between the two: the
+server inherits its descriptors, and SIGTERM is forwarded to the server.
 """
 
 import signal

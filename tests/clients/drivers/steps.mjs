@@ -1,9 +1,9 @@
-// What every TypeScript client does with the server: the same steps for both major versions.
+// The steps of every TypeScript driver, shared by both major versions of the client.
 import assert from 'node:assert/strict';
 
 const TEXT = 'naïve 🧠 \u2028 text';
 
-// `call(params, options)` hides that 1.x takes a result schema between the two.
+// `call(params, options)` is needed because 1.x takes a result schema between the two arguments.
 export async function use(client, call) {
     const { tools } = await client.listTools();
     assert.ok(tools.some(tool => tool.name === 'echo'), 'echo is not in the list');
@@ -50,10 +50,10 @@ async function cancel(call) {
 export async function run(connect) {
     const giveUp = setTimeout(() => { console.error('took longer than 40 s'); process.exit(3); }, 40_000);
     const { client, call, version } = await connect(JSON.parse(process.argv[3]), process.argv[2]);
-    const told = { version: version(), ...(await use(client, call)) };
+    const report = { version: version(), ...(await use(client, call)) };
     const leaving = performance.now();
     await client.close();
-    told.exit_seconds = Math.round(performance.now() - leaving) / 1000;
-    console.log(JSON.stringify(told));
+    report.exit_seconds = Math.round(performance.now() - leaving) / 1000;
+    console.log(JSON.stringify(report));
     clearTimeout(giveUp);
 }

@@ -1,4 +1,4 @@
-"""Awareness as its tests speak it: a call a verb, answers as JSON, and a story to ask about."""
+"""Helpers to call the Awareness tools, and sample memories to search."""
 
 import json
 import time
@@ -25,34 +25,34 @@ def recall(client: Client, question: str, **arguments: Any) -> Any:
     return answer.json
 
 
-def settle(client: Client) -> None:
-    """Wait until what was written has its vectors: until then scores may still move."""
+def wait_for_vectors(client: Client) -> None:
+    """Wait until every stored text has a vector. Until then scores may change."""
     deadline = time.monotonic() + 20
     while "degraded" in recall(client, "anything"):
-        assert time.monotonic() < deadline, "the vectors never came"
+        assert time.monotonic() < deadline, "the vectors were not computed in 20 s"
 
 
-def timeless(value: Any) -> Any:
-    """An answer without what passing time changes: when it was made, and how fresh things are."""
+def without_timestamps(value: Any) -> Any:
+    """Remove the fields that change with time or from call to call."""
     if isinstance(value, list):
-        return [timeless(member) for member in value]
+        return [without_timestamps(member) for member in value]
     if isinstance(value, dict):
         return {
-            name: timeless(member)
+            name: without_timestamps(member)
             for name, member in value.items()
             if name not in ("generated_at", "score", "session_id")
         }
     return value
 
 
-def said_no(client: Client, tool: str, **arguments: Any) -> str:
+def refusal(client: Client, tool: str, **arguments: Any) -> str:
     answer = client.call(tool, **arguments)
     assert answer.is_error and answer.result is not None, answer
     assert answer.result["structuredContent"] == json.loads(answer.text)
     return str(json.loads(answer.text)["error"])
 
 
-def tell_a_story(client: Client) -> None:
+def store_sample_memories(client: Client) -> None:
     record(
         client,
         action="remember_batch",

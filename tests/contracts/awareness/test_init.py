@@ -1,10 +1,9 @@
-"""`awareness_init` and `awareness_get_agent_prompt`: what a session begins with (seed 002)."""
+"""`awareness_init` and `awareness_get_agent_prompt`: the start of a session."""
 
 import pytest
 
-from tests.contracts.awareness.calls import record, said_no
-from tests.contracts.client import Client, Home
-from tests.contracts.conftest import connect
+from tests.contracts.awareness.calls import record, refusal
+from tests.contracts.client import Client, Home, connect
 from tests.contracts.tables.awareness import END_MARKER, IDES, START_MARKER
 
 
@@ -38,7 +37,7 @@ def test_capabilities_are_advisory(memory: Client, capabilities: str) -> None:
     assert begun["setup_hints"]["ide_rules"]["ide"] == "cursor"
 
 
-def test_init_limits_what_it_tells(memory: Client) -> None:
+def test_init_returns_at_most_max_cards_and_max_tasks(memory: Client) -> None:
     insights = {
         "knowledge_cards": [
             {"category": "key_point", "title": f"Fact {w}", "summary": f"About {w} alone"}
@@ -55,7 +54,7 @@ def test_init_limits_what_it_tells(memory: Client) -> None:
     assert (none["knowledge_cards"], none["open_tasks"]) == ([], [])
 
 
-def test_days_look_back_and_no_further(memory: Client) -> None:
+def test_init_returns_only_the_requested_days(memory: Client) -> None:
     now = memory.call("awareness_init").json["context"]["generated_at"]
     old = f"{int(now[:4]) - 1}{now[4:]}"
     record(
@@ -71,7 +70,7 @@ def test_days_look_back_and_no_further(memory: Client) -> None:
     ]
 
 
-def test_skills_come_with_the_session_and_without_a_search(memory: Client) -> None:
+def test_init_returns_skills_without_a_search(memory: Client) -> None:
     skill = {
         "category": "skill",
         "title": "Release",
@@ -90,20 +89,20 @@ def test_skills_come_with_the_session_and_without_a_search(memory: Client) -> No
     }
 
 
-def test_the_three_documented_errors_of_agent_prompts(memory: Client) -> None:
+def test_agent_prompts_fail_with_the_three_documented_errors(memory: Client) -> None:
     tool = "awareness_get_agent_prompt"
     begun = memory.call("awareness_init").json
-    assert said_no(memory, tool, agent_role="") == "agent_role is required."
+    assert refusal(memory, tool, agent_role="") == "agent_role is required."
     assert (
-        said_no(memory, tool, agent_role="chef")
+        refusal(memory, tool, agent_role="chef")
         == f"Agent role 'chef' not found in memory {begun['memory_id']}."
     )
     home = Home({"RECALLD_API_KEY": "aw_secret"})
     try:
         locked = connect(home, "embedded")
         for wrong in ({}, {"api_key": ""}, {"api_key": "aw_wrong"}):
-            told = said_no(locked, tool, agent_role="developer_agent", **wrong)
-            assert told.startswith("Authentication required")
+            message = refusal(locked, tool, agent_role="developer_agent", **wrong)
+            assert message.startswith("Authentication required")
         right = locked.call(tool, agent_role="developer_agent", api_key="aw_secret")
         assert not right.is_error
         locked.close()
@@ -111,7 +110,7 @@ def test_the_three_documented_errors_of_agent_prompts(memory: Client) -> None:
         home.close()
 
 
-def test_a_memory_may_have_roles_of_its_own(memory: Client) -> None:
+def test_a_memory_can_define_its_own_agent_roles(memory: Client) -> None:
     profile = {
         "agent_role": "chef",
         "when_to_use": "Before dinner.",

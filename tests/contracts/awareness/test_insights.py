@@ -1,4 +1,4 @@
-"""`awareness_record` with submitted insights: kept, compared, verified, refused (seed 002)."""
+"""`awareness_record` with `submit_insights`: storing, merging and verifying cards."""
 
 import json
 from typing import Any
@@ -11,7 +11,9 @@ from tests.contracts.tables.awareness import CATEGORIES, GOOD_EXAMPLES
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_every_category_is_kept_and_can_be_asked_for(memory: Client, category: str) -> None:
+def test_cards_of_every_category_are_stored_and_can_be_listed(
+    memory: Client, category: str
+) -> None:
     card = {"category": category, "title": "A thing", "summary": f"Something about {category}."}
     record(memory, action="submit_insights", content={"knowledge_cards": [card]})
 
@@ -20,7 +22,7 @@ def test_every_category_is_kept_and_can_be_asked_for(memory: Client, category: s
     assert [(c["category"], c["title"]) for c in found["cards"]] == [(category, "A thing")]
 
 
-def test_insights_are_deduplicated_and_superseded_with_history(memory: Client) -> None:
+def test_duplicate_insights_are_merged_and_changed_ones_superseded(memory: Client) -> None:
     def submit(summary: str, **more: Any) -> Any:
         card = {
             "category": "personal_preference",
@@ -48,7 +50,7 @@ def test_insights_are_deduplicated_and_superseded_with_history(memory: Client) -
     assert before["cards"][0]["superseded_by"] == changed["cards"][0]["id"]
 
 
-def test_a_card_may_name_the_one_it_replaces(memory: Client) -> None:
+def test_a_card_can_name_the_card_it_supersedes(memory: Client) -> None:
     old = {"category": "decision", "title": "Use REST", "summary": "The API is REST."}
     id = record(memory, action="submit_insights", content={"knowledge_cards": [old]})["cards"][0]
     new = {
@@ -65,7 +67,7 @@ def test_a_card_may_name_the_one_it_replaces(memory: Client) -> None:
     assert sent["corrected"][0]["where"] == "knowledge_cards[1].supersedes"
 
 
-def test_only_what_was_really_said_verifies_a_card(memory: Client) -> None:
+def test_a_card_is_verified_only_by_evidence_found_in_recorded_events(memory: Client) -> None:
     record(memory, action="remember", text=GOOD_EXAMPLES[1])
     cards = [
         {
@@ -99,7 +101,9 @@ def test_only_what_was_really_said_verifies_a_card(memory: Client) -> None:
         lambda insights: {"insights": insights},
     ],
 )
-def test_insights_may_come_in_any_wrapping(memory: Client, wrap: Any) -> None:
+def test_insights_are_accepted_as_object_json_fenced_json_or_nested(
+    memory: Client, wrap: Any
+) -> None:
     insights = {"risks": [{"title": "Disk fills up", "level": "critical", "mitigation": "Alerts"}]}
     sent = record(memory, action="submit_insights", **wrap(insights))
 
@@ -112,7 +116,7 @@ def test_insights_may_come_in_any_wrapping(memory: Client, wrap: Any) -> None:
     )
 
 
-def test_what_insights_cannot_hold_is_said_and_the_rest_is_kept(memory: Client) -> None:
+def test_invalid_parts_of_insights_are_reported_and_the_rest_stored(memory: Client) -> None:
     content = {
         "knowledge_cards": [
             {"category": "gossip", "title": "T", "summary": "S", "confidence": 7},

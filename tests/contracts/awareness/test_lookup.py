@@ -1,8 +1,8 @@
-"""`awareness_lookup`: structured memory without a search (seed 002)."""
+"""`awareness_lookup`: lists of tasks, knowledge, risks and events without a search."""
 
 import pytest
 
-from tests.contracts.awareness.calls import lookup, record, said_no, tell_a_story
+from tests.contracts.awareness.calls import lookup, record, refusal, store_sample_memories
 from tests.contracts.client import Client
 from tests.contracts.tables.awareness import LOOKUP_TYPES
 
@@ -13,20 +13,20 @@ def test_every_type_of_lookup_works_on_an_empty_memory(memory: Client, type: str
 
 
 def test_session_history_needs_a_session(memory: Client) -> None:
-    told = said_no(memory, "awareness_lookup", type="session_history")
-    assert told == "session_id: is required for type='session_history'"
+    message = refusal(memory, "awareness_lookup", type="session_history")
+    assert message == "session_id: is required for type='session_history'"
 
 
-def test_an_unknown_memory_is_an_error_and_not_an_empty_answer(memory: Client) -> None:
+def test_an_unknown_memory_is_an_error_not_an_empty_result(memory: Client) -> None:
     for tool, arguments in (
         ("awareness_lookup", {"type": "tasks"}),
         ("awareness_recall", {"semantic_query": "x"}),
     ):
-        told = said_no(memory, tool, memory_id="mem_misspelt", **arguments)
-        assert told == "Memory 'mem_misspelt' not found."
+        message = refusal(memory, tool, memory_id="mem_misspelt", **arguments)
+        assert message == "Memory 'mem_misspelt' not found."
 
 
-def test_knowledge_is_filtered_by_words_before_it_is_cut(memory: Client) -> None:
+def test_knowledge_is_filtered_by_query_before_the_limit(memory: Client) -> None:
     words = ["alpha", "beta", "gamma", "delta", "epsilon"]
     cards = [
         {"category": "insight", "title": f"On {word}", "summary": f"{word} is unlike the others"}
@@ -64,7 +64,7 @@ def test_tasks_are_filtered_and_ordered(memory: Client) -> None:
 
 
 def test_a_handoff_is_a_compact_briefing(memory: Client) -> None:
-    tell_a_story(memory)
+    store_sample_memories(memory)
     briefing = lookup(memory, "handoff", query="the cache work")
 
     assert briefing["briefing_for"] == "the cache work"
@@ -75,7 +75,7 @@ def test_a_handoff_is_a_compact_briefing(memory: Client) -> None:
 
 
 @pytest.mark.parametrize("type", ["tasks", "knowledge", "risks", "timeline", "session_history"])
-def test_a_walk_through_the_pages_meets_everything_once(memory: Client, type: str) -> None:
+def test_paging_returns_every_item_exactly_once(memory: Client, type: str) -> None:
     letters = "abcdefghijklmnopqrstuvw"
     record(
         memory, action="remember_batch", steps=[f"event {c * 3}" for c in letters], session_id="w"

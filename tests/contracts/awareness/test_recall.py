@@ -1,14 +1,14 @@
-"""`awareness_recall`: modes, scopes, filters and thresholds (seed 002)."""
+"""`awareness_recall`: modes, scopes, filters and thresholds."""
 
 import json
 
-from tests.contracts.awareness.calls import recall, record, tell_a_story
+from tests.contracts.awareness.calls import recall, record, store_sample_memories
 from tests.contracts.client import Client
 from tests.contracts.tables.awareness import RECALL_MODES
 
 
-def test_the_five_modes_really_differ(memory: Client) -> None:
-    tell_a_story(memory)
+def test_the_five_recall_modes_return_different_parts(memory: Client) -> None:
+    store_sample_memories(memory)
     found = {
         mode: recall(memory, "how does the cache work?", recall_mode=mode) for mode in RECALL_MODES
     }
@@ -31,8 +31,8 @@ def test_the_five_modes_really_differ(memory: Client) -> None:
     assert not any("weather" in r["content"] for r in found["precise"]["results"][:1])
 
 
-def test_auto_adds_structure_only_when_the_answers_are_weak(memory: Client) -> None:
-    tell_a_story(memory)
+def test_auto_mode_adds_structure_only_when_search_results_are_weak(memory: Client) -> None:
+    store_sample_memories(memory)
 
     weak = recall(memory, "zzzqqqxxyy", recall_mode="auto")
     assert weak["supplemented"] and "open_tasks" in weak
@@ -42,8 +42,8 @@ def test_auto_adds_structure_only_when_the_answers_are_weak(memory: Client) -> N
     assert "supplemented" not in strong and "open_tasks" not in strong
 
 
-def test_scopes_search_their_own_layer(memory: Client) -> None:
-    tell_a_story(memory)
+def test_each_scope_searches_only_its_own_kinds(memory: Client) -> None:
+    store_sample_memories(memory)
     kinds = {
         scope: {
             r["metadata"]["kind"]
@@ -60,7 +60,7 @@ def test_scopes_search_their_own_layer(memory: Client) -> None:
 
 
 def test_multi_level_and_cluster_expand_add_context(memory: Client) -> None:
-    tell_a_story(memory)
+    store_sample_memories(memory)
     record(memory, action="remember", text="The cache of the build is a folder.", session_id="tue")
 
     plain = recall(memory, "where does the cache live?", limit=1)
@@ -76,7 +76,7 @@ def test_multi_level_and_cluster_expand_add_context(memory: Client) -> None:
     assert members and not found & set(members) and len(members) == len(set(members))
 
 
-def test_filters_hold_before_the_limit(memory: Client) -> None:
+def test_filters_are_applied_before_the_limit(memory: Client) -> None:
     for i in range(40):
         record(memory, action="remember", text=f"cache note {i}", user_id="ana", session_id="a")
     record(
@@ -102,7 +102,7 @@ def test_filters_hold_before_the_limit(memory: Client) -> None:
     assert nothing["results"] == []
 
 
-def test_a_confidence_threshold_leaves_out_unsure_cards(memory: Client) -> None:
+def test_cards_below_the_confidence_threshold_are_omitted(memory: Client) -> None:
     cards = [
         {"category": "insight", "title": f"Queue {word}", "summary": word, "confidence": sure}
         for word, sure in (("batching", 0.9), ("priorities", 0.3))
@@ -114,18 +114,18 @@ def test_a_confidence_threshold_leaves_out_unsure_cards(memory: Client) -> None:
         assert [card["title"] for card in found["unverified_cards"]] == ["Queue batching"]
 
 
-def test_keywords_are_taken_from_the_question_when_none_are_given(memory: Client) -> None:
+def test_keywords_are_extracted_from_the_question_by_default(memory: Client) -> None:
     question = "authentication bug in auth.py, JWT and session_cookies"
     found = recall(memory, question)
     assert set(found["keyword_query"].split()) >= {"auth.py", "JWT", "session_cookies"}
     assert recall(memory, question, keyword_query="OAuth2")["keyword_query"] == "OAuth2"
 
 
-def test_a_question_about_nothing_gets_no_results(memory: Client) -> None:
-    tell_a_story(memory)
+def test_a_question_without_matches_gets_no_results(memory: Client) -> None:
+    store_sample_memories(memory)
     assert recall(memory, "zzzqqqxxyy", recall_mode="precise")["results"] == []
 
 
-def test_more_than_the_most_is_the_most(memory: Client) -> None:
+def test_a_limit_above_the_maximum_is_capped(memory: Client) -> None:
     record(memory, action="remember_batch", steps=[f"cache fact number {i}" for i in range(40)])
     assert len(recall(memory, "cache fact", limit=1000, recall_mode="precise")["results"]) == 30

@@ -1,17 +1,19 @@
-"""`awareness_record`: events, histories, documents and tasks (seed 002)."""
+"""`awareness_record`: events, histories, documents and tasks."""
 
 import json
 from typing import Any
 
 import pytest
 
-from tests.contracts.awareness.calls import lookup, recall, record, said_no
+from tests.contracts.awareness.calls import lookup, recall, record, refusal
 from tests.contracts.client import Client
 from tests.contracts.tables.awareness import BAD_EXAMPLES, CATEGORIES, GOOD_EXAMPLES, STEPS
 
 
 @pytest.mark.parametrize("text", GOOD_EXAMPLES)
-def test_the_good_examples_are_worth_extracting_from(memory: Client, text: str) -> None:
+def test_the_documents_good_examples_get_an_extraction_instruction(
+    memory: Client, text: str
+) -> None:
     kept = record(memory, action="remember", text=text)
 
     assert kept["event"]["content"] == text
@@ -31,7 +33,9 @@ def test_the_good_examples_are_worth_extracting_from(memory: Client, text: str) 
 
 
 @pytest.mark.parametrize("text", BAD_EXAMPLES)
-def test_the_bad_examples_are_kept_all_the_same(memory: Client, text: str) -> None:
+def test_the_documents_bad_examples_are_stored_without_an_instruction(
+    memory: Client, text: str
+) -> None:
     kept = record(memory, action="remember", text=text)
 
     assert kept["result"]["written"] == 1
@@ -39,7 +43,7 @@ def test_the_bad_examples_are_kept_all_the_same(memory: Client, text: str) -> No
     assert [event["content"] for event in lookup(memory, "timeline")["events"]] == [text]
 
 
-def test_the_documented_batch_has_the_documented_statuses(memory: Client) -> None:
+def test_the_documented_batch_gets_the_documented_statuses(memory: Client) -> None:
     kept = record(memory, action="remember_batch", steps=list(STEPS))
 
     assert [step["status"] for step in kept["events"]] == ["resolved", "noted", "noted", "open"]
@@ -47,7 +51,7 @@ def test_the_documented_batch_has_the_documented_statuses(memory: Client) -> Non
     assert [event["content"] for event in opened["events"]] == [STEPS[3]["text"]]
 
 
-def test_steps_that_cannot_be_kept_are_listed_with_their_reason(memory: Client) -> None:
+def test_invalid_steps_are_listed_with_their_reason(memory: Client) -> None:
     kept = record(memory, action="remember_batch", steps=["one", 2, {"text": ""}, {"note": "x"}])
 
     assert kept["accepted_steps"] == 1
@@ -58,7 +62,7 @@ def test_steps_that_cannot_be_kept_are_listed_with_their_reason(memory: Client) 
     }
 
 
-def test_steps_may_be_json_text_and_keep_what_has_no_field(memory: Client) -> None:
+def test_steps_can_be_json_text_and_extra_fields_become_metadata(memory: Client) -> None:
     steps = json.dumps([{"text": "Built", "role": "tool", "branch": "main"}])
     record(memory, action="remember_batch", steps=steps, metadata_defaults={"team": "core"})
 
@@ -66,13 +70,15 @@ def test_steps_may_be_json_text_and_keep_what_has_no_field(memory: Client) -> No
     assert (event["actor"], event["metadata"]) == ("tool", {"team": "core", "branch": "main"})
 
 
-def test_a_payload_that_the_action_does_not_use_is_not_dropped(memory: Client) -> None:
-    told = said_no(memory, "awareness_record", action="remember", text="a", steps=[{"text": "b"}])
-    assert told.startswith("steps: ")
+def test_an_argument_that_the_action_does_not_use_is_rejected(memory: Client) -> None:
+    message = refusal(
+        memory, "awareness_record", action="remember", text="a", steps=[{"text": "b"}]
+    )
+    assert message.startswith("steps: ")
     assert lookup(memory, "timeline")["total"] == 0
 
 
-def test_backfill_reads_transcripts_and_stops_at_its_cap(memory: Client) -> None:
+def test_backfill_parses_transcripts_and_stops_at_max_events(memory: Client) -> None:
     history = "User: Use tabs.\nplease\n\nAssistant: Done.\nUser: yes\nAssistant: ok\nUser: yes"
     kept = record(memory, action="backfill", history=history, session_id="old")
 
@@ -104,7 +110,7 @@ def test_backfill_reads_transcripts_and_stops_at_its_cap(memory: Client) -> None
         '[{"message": {"role": "user", "content": "hello there"}}]',
     ],
 )
-def test_backfill_reads_the_shapes_histories_come_in(memory: Client, history: Any) -> None:
+def test_backfill_accepts_common_history_formats(memory: Client, history: Any) -> None:
     record(memory, action="backfill", history=history)
     (event,) = lookup(memory, "timeline")["events"]
     assert (event["actor"], event["content"]) == ("user", "hello there")
@@ -142,7 +148,7 @@ def test_ingested_knowledge_is_a_document_and_not_a_timeline_event(memory: Clien
         ({"a": 1, "b": [2]}, ['{"a":1,"b":[2]}']),
     ],
 )
-def test_ingest_takes_a_string_an_array_or_an_object(
+def test_ingest_accepts_a_string_an_array_or_an_object(
     memory: Client, content: Any, texts: list[str]
 ) -> None:
     record(memory, action="ingest", content=content)
@@ -163,17 +169,17 @@ def test_a_task_is_updated_by_its_id(memory: Client) -> None:
     assert (done["id"], done["status"]) == (task["id"], "completed")
     assert lookup(memory, "tasks")["tasks"] == []
     assert lookup(memory, "tasks", include_completed=True)["total"] == 1
-    told = said_no(
+    message = refusal(
         memory, "awareness_record", action="update_task", task_id="task_no", status="completed"
     )
-    assert "task_no" in told
-    told = said_no(
+    assert "task_no" in message
+    message = refusal(
         memory, "awareness_record", action="update_task", task_id=task["id"], status="banana"
     )
-    assert told == "status: must be one of pending, in_progress, completed"
+    assert message == "status: must be one of pending, in_progress, completed"
 
 
-def test_a_text_about_finished_work_closes_no_task(memory: Client) -> None:
+def test_a_text_about_finished_work_does_not_complete_a_task(memory: Client) -> None:
     record(
         memory, action="submit_insights", content={"action_items": [{"title": "Write load tests"}]}
     )
@@ -186,13 +192,13 @@ def test_a_text_about_finished_work_closes_no_task(memory: Client) -> None:
     assert lookup(memory, "tasks", status="done")["tasks"][0]["id"] == task["id"]
 
 
-def test_a_long_history_with_something_unkeepable_late_in_it_leaves_nothing_behind(
+def test_a_history_with_one_invalid_entry_stores_nothing(
     memory: Client,
 ) -> None:
     history = [{"role": "user", "content": f"turn {n} of the talk"} for n in range(700)]
     history[650]["content"] = "too long " * 200_000
 
-    told = said_no(memory, "awareness_record", action="backfill", history=history)
+    message = refusal(memory, "awareness_record", action="backfill", history=history)
 
-    assert told.startswith("history[650]: ")
+    assert message.startswith("history[650]: ")
     assert lookup(memory, "timeline")["events"] == []

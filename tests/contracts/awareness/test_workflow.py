@@ -1,12 +1,18 @@
-"""Awareness from end to end: the workflow, sub-agents, a restart, the other doors (seed 002)."""
+"""Awareness end to end: the documented workflow, sub-agents, restarts and other dialects."""
 
 from typing import Any
 
 import pytest
 
-from tests.contracts.awareness.calls import lookup, recall, record, settle, tell_a_story, timeless
-from tests.contracts.client import REVISIONS, Client, Home
-from tests.contracts.conftest import connect
+from tests.contracts.awareness.calls import (
+    lookup,
+    recall,
+    record,
+    store_sample_memories,
+    wait_for_vectors,
+    without_timestamps,
+)
+from tests.contracts.client import REVISIONS, Client, Home, connect
 from tests.contracts.tables.awareness import GOOD_EXAMPLES, RECALL_MODES, STEPS
 
 
@@ -94,7 +100,7 @@ def test_spawning_a_sub_agent_end_to_end(daemon: Home, revision: str) -> None:
         client.close()
 
 
-def test_a_memory_survives_its_daemon(tmp_path: Any) -> None:
+def test_a_memory_survives_a_restart_of_the_server(tmp_path: Any) -> None:
     home = Home()
     try:
         first = connect(home, "embedded", bank="kept")
@@ -110,7 +116,7 @@ def test_a_memory_survives_its_daemon(tmp_path: Any) -> None:
         home.close()
 
 
-def test_what_the_other_doors_keep_is_found_here_and_back(memory: Client) -> None:
+def test_awareness_and_hindsight_find_each_others_memories(memory: Client) -> None:
     bank = memory.call("awareness_init").json["memory_id"]
     memory.call("hindsight_put", bank_id=bank, content="Ana plays the oboe", context="hobbies")
     record(memory, action="remember", text="Ben plays the bassoon")
@@ -125,16 +131,20 @@ def test_what_the_other_doors_keep_is_found_here_and_back(memory: Client) -> Non
     assert contents == {"Ana plays the oboe", "Ben plays the bassoon"}
 
 
-def test_memories_do_not_leak_into_each_other(daemon: Home) -> None:
+def test_results_of_one_memory_do_not_depend_on_another(daemon: Home) -> None:
     one, other = connect(daemon, "unix"), connect(daemon, "unix")
     try:
-        tell_a_story(one)
-        settle(one)
-        alone = [timeless(recall(one, "cache", recall_mode=mode)) for mode in RECALL_MODES]
+        store_sample_memories(one)
+        wait_for_vectors(one)
+        alone = [
+            without_timestamps(recall(one, "cache", recall_mode=mode)) for mode in RECALL_MODES
+        ]
         for i in range(50):
             record(other, action="remember", text=f"Decision: the cache lives in Redis {i}.")
-        tell_a_story(other)
-        beside = [timeless(recall(one, "cache", recall_mode=mode)) for mode in RECALL_MODES]
+        store_sample_memories(other)
+        beside = [
+            without_timestamps(recall(one, "cache", recall_mode=mode)) for mode in RECALL_MODES
+        ]
         assert alone == beside
     finally:
         one.close()
@@ -202,12 +212,12 @@ def test_memories_do_not_leak_into_each_other(daemon: Home) -> None:
 def test_an_absent_argument_means_its_documented_default(
     memory: Client, tool: str, arguments: dict[str, Any], defaults: dict[str, Any]
 ) -> None:
-    tell_a_story(memory)
+    store_sample_memories(memory)
 
     def answer(**given: Any) -> Any:
-        return timeless(memory.call(tool, **arguments, **given).json)
+        return without_timestamps(memory.call(tool, **arguments, **given).json)
 
-    settle(memory)
+    wait_for_vectors(memory)
     absent = answer()
     for name, default in defaults.items():
         assert answer(**{name: default}) == absent, name

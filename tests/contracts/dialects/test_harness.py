@@ -1,4 +1,4 @@
-"""Context Harness' promises beyond the tables: documents, rows, order, sources (seed 004)."""
+"""Context Harness: documents, search results, their order, and sources."""
 
 import re
 from collections.abc import Iterator
@@ -10,8 +10,7 @@ import pytest
 from store.model import NewDocument
 from store.sqlite.engine import open_engine
 from store.sqlite.search.hybrid import HybridRanking
-from tests.contracts.client import Client, Home
-from tests.contracts.conftest import Join
+from tests.contracts.client import Client, Home, OpenClient
 
 AUTH = (
     "# Authentication\n\n"
@@ -50,7 +49,7 @@ DOCUMENTS = (
 
 
 async def fill(home: Home, bank: str) -> None:
-    """Documents, as an import would put them through the engine."""
+    """Store the documents through the engine, as an import does."""
     async with open_engine(home.path / "data", ranking=HybridRanking) as engine:
         for document in DOCUMENTS:
             await engine.upsert_document(bank, document)
@@ -72,7 +71,7 @@ def search(client: Client, query: str, **more: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])
-def test_a_document_is_one_row_however_many_of_its_chunks_match(library: Client, mode: str) -> None:
+def test_a_document_with_many_matching_chunks_is_one_result(library: Client, mode: str) -> None:
     rows = search(library, "authentication tokens keys rotate", mode=mode, limit=50)
 
     ids = [row["id"] for row in rows]
@@ -80,7 +79,7 @@ def test_a_document_is_one_row_however_many_of_its_chunks_match(library: Client,
     assert ids[0] == "a1b2c3d4-e5f6-7890-abcd-ef1234567890"
 
 
-def test_a_row_says_what_the_document_says(library: Client) -> None:
+def test_a_result_has_the_title_source_and_url_of_its_document(library: Client) -> None:
     row = search(library, "JWT tokens signed")[0]
 
     assert 0 < row.pop("score") <= 1
@@ -100,7 +99,7 @@ def test_the_limit_counts_documents_and_comes_from_the_configuration(library: Cl
     assert len(search(library, "authentication", limit=1)) == 1
 
 
-def test_equal_scores_are_ordered_by_newest_first_every_time(library: Client) -> None:
+def test_results_of_equal_score_are_ordered_newest_first(library: Client) -> None:
     rows = search(library, "authentication twin", source="filesystem")
 
     assert [row["source_id"] for row in rows] == ["b.txt", "a.txt"]
@@ -110,14 +109,14 @@ def test_equal_scores_are_ordered_by_newest_first_every_time(library: Client) ->
     )
 
 
-def test_a_source_filter_does_not_starve(library: Client) -> None:
+def test_a_source_filter_is_applied_before_the_limit(library: Client) -> None:
     assert {
         row["source"] for row in search(library, "authentication", limit=1, source="filesystem")
     } == {"filesystem"}
     assert search(library, "authentication", source="no such source") == []
 
 
-def test_get_gives_the_whole_document(library: Client) -> None:
+def test_get_returns_the_whole_document(library: Client) -> None:
     whole = library.call("get", id="a1b2c3d4-e5f6-7890-abcd-ef1234567890").json
 
     assert whole == {
@@ -131,7 +130,7 @@ def test_get_gives_the_whole_document(library: Client) -> None:
     }
 
 
-def test_every_row_found_can_be_fetched(library: Client) -> None:
+def test_every_search_result_can_be_fetched_by_id(library: Client) -> None:
     for row in search(library, "authentication deploy twin", mode="hybrid", limit=10):
         whole = library.call("get", id=row["id"]).json
         assert {name: whole[name] for name in ("id", "source", "source_id", "title")} == {
@@ -149,7 +148,7 @@ def test_an_unknown_document_is_not_found(library: Client) -> None:
     )
 
 
-def test_sources_count_documents_truly(library: Client) -> None:
+def test_sources_counts_the_documents_of_each_source(library: Client) -> None:
     assert library.call("sources").json == {
         "sources": [
             {"name": "filesystem", "configured": True, "healthy": True, "doc_count": 3},
@@ -177,15 +176,15 @@ def test_any_string_is_a_valid_query(library: Client, query: str) -> None:
         assert not library.call("search", query=query, mode=mode).is_error
 
 
-def test_a_bank_nobody_wrote_to_is_empty_here(join: Join) -> None:
-    client = join()
+def test_a_bank_that_does_not_exist_reads_as_empty(open_client: OpenClient) -> None:
+    client = open_client()
     assert client.call("search", query="anything").json == {"results": []}
     assert client.call("sources").json == {"sources": []}
     assert "not_found" in client.call("get", id="x").text
 
 
-def test_a_memory_is_a_document_of_one_piece(join: Join) -> None:
-    client = join()
+def test_a_memory_is_readable_as_a_document(open_client: OpenClient) -> None:
+    client = open_client()
     text = "Use tabs, not spaces.\nThe linter insists."
     id = client.call("store_memory", content=text).json["id"]
 

@@ -1,4 +1,4 @@
-"""Claude Recall's promises beyond the tables: sessions, scores, statistics, errors (seed 003)."""
+"""Claude Recall: sessions, scores, statistics and errors."""
 
 import re
 import secrets
@@ -6,15 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.contracts.client import Client, Home
-from tests.contracts.conftest import Join
-from tests.contracts.tables.model import Tool, missing_and_strange
+from tests.contracts.client import Client, Home, OpenClient
+from tests.contracts.tables.model import Tool, check_fields
 from tests.contracts.tables.recall import HEALTH, PREFIX
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
 
 
-def test_the_documented_examples_are_answered_as_documented(client: Client) -> None:
+def test_the_documented_examples_give_the_documented_results(client: Client) -> None:
     word = secrets.token_hex(4)
     stored = client.call(f"{PREFIX}store_memory", content=f"Memory content {word}", metadata={})
     assert re.fullmatch(r"memory_\d+_[0-9a-z]+", stored.json["id"])
@@ -59,12 +58,12 @@ def test_the_documented_examples_are_answered_as_documented(client: Client) -> N
 
 
 @pytest.mark.parametrize("name", ["store_memory", "retrieve_memory", "get_stats", "clear_context"])
-def test_short_names_are_answered_too(client: Client, name: str) -> None:
+def test_tools_can_be_called_by_their_short_names(client: Client, name: str) -> None:
     arguments = {"content": "by its short name"} if name == "store_memory" else {}
     assert not client.call_with(name, arguments).is_error
 
 
-def test_the_short_name_search_is_recalls_where_harness_is_not_served(daemon: Home) -> None:
+def test_the_short_name_search_means_recall_when_harness_is_disabled(daemon: Home) -> None:
     client = Client("bridged", "2025-11-25", daemon, "--dialects", "recall", "--bank", "short")
     assert set(client.call("search", query="x").json) == {
         "results",
@@ -81,18 +80,18 @@ def test_health_has_the_documented_fields_and_counts_tools(client: Client) -> No
     health.pop("_meta", None)
     table = Tool(name="health/check", parameters=(), result=HEALTH, arguments={})
 
-    assert missing_and_strange(health, table) == ([], [])
+    assert check_fields(health, table) == ([], [])
     assert (health["status"], health["database"]) == ("healthy", "connected")
     assert health["toolsRegistered"] == len(client.tools())
 
 
 @pytest.fixture
-def one(join: Join) -> Client:
-    return join()
+def unix_client(open_client: OpenClient) -> Client:
+    return open_client()
 
 
-def test_statistics_of_an_empty_bank_are_zeros(one: Client) -> None:
-    stats = one.call("get_stats").json
+def test_statistics_of_an_empty_bank_are_zeros(unix_client: Client) -> None:
+    stats = unix_client.call("get_stats").json
     assert stats.pop("sessionStartTime")
     assert stats == {
         "totalMemories": 0,
@@ -101,14 +100,14 @@ def test_statistics_of_an_empty_bank_are_zeros(one: Client) -> None:
         "lastMemoryTimestamp": None,
         "databaseSize": "0 B",
     }
-    assert one.call("retrieve_memory").json == {"memories": [], "total": 0}
-    assert one.call(f"{PREFIX}search", query="x").json["results"] == []
-    assert one.call("clear_context", confirm=True).json["memoriesCleared"] == 0
+    assert unix_client.call("retrieve_memory").json == {"memories": [], "total": 0}
+    assert unix_client.call(f"{PREFIX}search", query="x").json["results"] == []
+    assert unix_client.call("clear_context", confirm=True).json["memoriesCleared"] == 0
 
 
-def test_statistics_count_types_and_sessions_truly(join: Join) -> None:
+def test_statistics_count_memories_by_type_and_session(open_client: OpenClient) -> None:
     bank = f"stats-{secrets.token_hex(4)}"
-    first, second = join("unix", bank=bank), join("bridged", bank=bank)
+    first, second = open_client("unix", bank=bank), open_client("bridged", bank=bank)
     for number in range(3):
         first.call("store_memory", content=f"code note {number}", metadata={"type": "code"})
     first.call("store_memory", content="no type at all")
@@ -126,9 +125,9 @@ def test_statistics_count_types_and_sessions_truly(join: Join) -> None:
     assert second.call("get_stats").json["sessionStartTime"] >= stats["sessionStartTime"]
 
 
-def test_clearing_takes_this_sessions_memories_and_no_others(join: Join) -> None:
+def test_clear_context_deletes_only_the_memories_of_its_session(open_client: OpenClient) -> None:
     bank = f"clear-{secrets.token_hex(4)}"
-    mine, theirs = join("unix", bank=bank), join("unix", bank=bank)
+    mine, theirs = open_client("unix", bank=bank), open_client("unix", bank=bank)
     for number in range(3):
         mine.call("store_memory", content=f"mine {number}")
     mine.call("store_memory", content="said by both")
@@ -149,30 +148,30 @@ def test_clearing_takes_this_sessions_memories_and_no_others(join: Join) -> None
     assert "mine 1" not in found
 
 
-def test_the_same_memory_twice_in_a_session_is_one_memory(one: Client) -> None:
+def test_storing_the_same_memory_twice_in_a_session_stores_it_once(unix_client: Client) -> None:
     ids = {
-        one.call("store_memory", content="twice", metadata={"a": 1, "b": [2]}).json["id"]
+        unix_client.call("store_memory", content="twice", metadata={"a": 1, "b": [2]}).json["id"]
         for _ in range(3)
     }
-    other = one.call("store_memory", content="twice", metadata={"a": 2}).json["id"]
+    other = unix_client.call("store_memory", content="twice", metadata={"a": 2}).json["id"]
 
     assert len(ids) == 1 and other not in ids
-    assert one.call("get_stats").json["totalMemories"] == 2
+    assert unix_client.call("get_stats").json["totalMemories"] == 2
 
 
-def test_what_was_cleared_can_be_stored_again(one: Client) -> None:
-    first = one.call("store_memory", content="come and go").json["id"]
-    one.call("clear_context", confirm=True)
-    second = one.call("store_memory", content="come and go").json["id"]
+def test_a_cleared_memory_can_be_stored_again(unix_client: Client) -> None:
+    first = unix_client.call("store_memory", content="come and go").json["id"]
+    unix_client.call("clear_context", confirm=True)
+    second = unix_client.call("store_memory", content="come and go").json["id"]
 
     assert first != second
-    assert one.call("retrieve_memory", id=first).json == {"memories": [], "total": 0}
-    assert one.call("retrieve_memory", id=second).json["total"] == 1
+    assert unix_client.call("retrieve_memory", id=first).json == {"memories": [], "total": 0}
+    assert unix_client.call("retrieve_memory", id=second).json["total"] == 1
 
 
-def test_search_shows_equal_memories_of_two_sessions_once(join: Join) -> None:
+def test_search_returns_equal_memories_of_two_sessions_once(open_client: OpenClient) -> None:
     bank = f"equal-{secrets.token_hex(4)}"
-    first, second = join("unix", bank=bank), join("unix", bank=bank)
+    first, second = open_client("unix", bank=bank), open_client("unix", bank=bank)
     for other in ("bananas ripen in paper bags", "the deploy waits for Friday"):
         first.call("store_memory", content=other)
     first.call("store_memory", content="tests run with scripts/test")
@@ -184,17 +183,17 @@ def test_search_shows_equal_memories_of_two_sessions_once(join: Join) -> None:
     assert ids == [newest]
 
 
-def test_the_threshold_leaves_out_what_scores_below_it_and_counts_it(one: Client) -> None:
+def test_results_below_the_threshold_are_omitted_and_counted(unix_client: Client) -> None:
     for text in (
         "The deploy script needs AWS_PROFILE to be set",
         "Bananas ripen faster in a paper bag",
         "The deploy of the website happens on Fridays",
     ):
-        one.call("store_memory", content=text)
+        unix_client.call("store_memory", content=text)
     query = "deploy script AWS_PROFILE"
-    everything = one.call(f"{PREFIX}search", query=query, threshold=0).json
-    usual = one.call(f"{PREFIX}search", query=query).json
-    strict = one.call(f"{PREFIX}search", query=query, threshold=1).json
+    everything = unix_client.call(f"{PREFIX}search", query=query, threshold=0).json
+    usual = unix_client.call(f"{PREFIX}search", query=query).json
+    strict = unix_client.call(f"{PREFIX}search", query=query, threshold=1).json
 
     assert usual["results"] == [r for r in everything["results"] if r["score"] >= 0.7]
     assert usual["results"][0]["content"].startswith("The deploy script")
@@ -205,18 +204,18 @@ def test_the_threshold_leaves_out_what_scores_below_it_and_counts_it(one: Client
         f"{count} memories score below the threshold of 1; a lower threshold shows them"
     )
     assert "hint" not in usual and "hint" not in everything
-    assert "hint" not in one.call(f"{PREFIX}search", query="zzqx vvkj", threshold=0).json
+    assert "hint" not in unix_client.call(f"{PREFIX}search", query="zzqx vvkj", threshold=0).json
     scores = [result["score"] for result in everything["results"]]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
 
 
-def test_recent_memories_come_newest_first_and_as_many_as_asked(one: Client) -> None:
+def test_recent_memories_are_newest_first_and_obey_the_limit(unix_client: Client) -> None:
     for number in range(15):
-        one.call("store_memory", content=f"note {number}")
+        unix_client.call("store_memory", content=f"note {number}")
 
     def contents(**arguments: int | float) -> list[str]:
-        found = one.call_with("retrieve_memory", arguments).json
+        found = unix_client.call_with("retrieve_memory", arguments).json
         assert found["total"] == len(found["memories"])
         return [memory["content"] for memory in found["memories"]]
 
@@ -226,21 +225,21 @@ def test_recent_memories_come_newest_first_and_as_many_as_asked(one: Client) -> 
     assert contents(limit=1e9) == everything
 
 
-def test_metadata_comes_back_as_it_was_and_never_over_the_content(one: Client) -> None:
+def test_metadata_round_trips_and_never_overrides_the_content(unix_client: Client) -> None:
     metadata = {
         "content": "not this",
         "id": "nor this",
         "nested": {"list": [1, 2.5, None, True, "é"]},
         "type": "code",
     }
-    id = one.call("store_memory", content="the content", metadata=metadata).json["id"]
+    id = unix_client.call("store_memory", content="the content", metadata=metadata).json["id"]
 
-    (memory,) = one.call("retrieve_memory", id=id).json["memories"]
+    (memory,) = unix_client.call("retrieve_memory", id=id).json["memories"]
 
     assert (memory["id"], memory["content"], memory["metadata"]) == (id, "the content", metadata)
 
 
-def test_a_session_outlives_the_daemon() -> None:
+def test_a_session_survives_a_daemon_restart() -> None:
     home = Home()
     try:
         client = Client("bridged", "2025-11-25", home, "--bank", "long")
@@ -262,7 +261,7 @@ def test_a_session_outlives_the_daemon() -> None:
         home.close()
 
 
-def test_the_rate_limit_is_an_error_with_its_documented_code() -> None:
+def test_exceeding_the_rate_limit_gives_the_documented_error_code() -> None:
     home = Home({"RECALLD_RATE_LIMIT": "", "CLAUDE_RECALL_RATE_LIMIT": "5"})
     try:
         client = Client("embedded", "2024-11-05", home)
@@ -278,7 +277,7 @@ def test_the_rate_limit_is_an_error_with_its_documented_code() -> None:
         home.close()
 
 
-def test_unknown_arguments_are_let_pass_as_the_documents_schema_does(
+def test_unknown_arguments_are_ignored_as_the_documented_schema_allows(
     clients: Callable[[str, str], Client],
 ) -> None:
     client = clients("unix", "2025-11-25")

@@ -1,4 +1,4 @@
-"""`tools/list` says what the documents say, on every way in, in every revision."""
+"""`tools/list` agrees with the documents."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from tests.contracts.tables import recall
 from tests.contracts.tables.dialects import DIALECTS, NAMES, TOOLS
 from tests.contracts.tables.model import NONE, Dialect, Tool
 
-LONGEST = 4_000
+TOKEN_BUDGET = 4_000
 
 
 @pytest.mark.parametrize(("dialect", "tool"), TOOLS, ids=NAMES)
@@ -31,16 +31,16 @@ def test_a_tool_has_the_documented_parameters(client: Client, dialect: Dialect, 
             assert tuple(shown["enum"]) == parameter.enum, parameter
 
 
-def test_every_documented_tool_is_listed_and_no_other(client: Client) -> None:
+def test_exactly_the_documented_tools_are_listed(client: Client) -> None:
     assert sorted(client.tools()) == sorted(NAMES)
 
 
-def test_the_order_of_tools_is_the_same_every_time(client: Client) -> None:
+def test_the_order_of_tools_is_stable(client: Client) -> None:
     assert list(client.tools()) == list(client.tools())
 
 
 @pytest.mark.parametrize(("dialect", "tool"), TOOLS, ids=NAMES)
-def test_a_tool_that_only_reads_says_so(client: Client, dialect: Dialect, tool: Tool) -> None:
+def test_read_only_tools_are_annotated(client: Client, dialect: Dialect, tool: Tool) -> None:
     shown = client.tools()[tool.name]
     if client.revision == "2024-11-05":
         assert "annotations" not in shown
@@ -52,20 +52,20 @@ def test_a_tool_that_only_reads_says_so(client: Client, dialect: Dialect, tool: 
 
 
 @pytest.mark.parametrize("name", recall.SCHEMAS)
-def test_recalls_input_schemas_are_the_documents_to_the_letter(client: Client, name: str) -> None:
+def test_recall_input_schemas_equal_the_documented_schemas(client: Client, name: str) -> None:
     assert client.tools()[recall.PREFIX + name]["inputSchema"] == recall.SCHEMAS[name]
 
 
 def test_the_whole_list_costs_less_than_four_thousand_tokens(client: Client) -> None:
     listing = client.request("tools/list")["result"]["tools"]
     for tool in listing:
-        print(tokens([tool]), tool["name"])
-    print(tokens(listing), "in all")
+        print(estimated_tokens([tool]), tool["name"])
+    print(estimated_tokens(listing), "in all")
 
-    assert tokens(listing) <= LONGEST
+    assert estimated_tokens(listing) <= TOKEN_BUDGET
 
 
-def test_schemas_hold_no_references_and_no_programmers_words(client: Client) -> None:
+def test_schemas_contain_no_references_and_no_class_names(client: Client) -> None:
     text = json.dumps(client.request("tools/list")["result"])
     assert "$ref" not in text and "$defs" not in text
     assert "Struct" not in text
@@ -74,12 +74,12 @@ def test_schemas_hold_no_references_and_no_programmers_words(client: Client) -> 
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\sA-Za-z0-9]+")
 
 
-def tokens(listing: Any) -> int:
-    """What compact JSON of schemas costs a model.
+def estimated_tokens(listing: Any) -> int:
+    """Estimate the number of model tokens in compact JSON schemas.
 
-    Words are a token up to nine letters and two beyond, digits one a pair, punctuation one for
-    three signs. On such JSON this says 1.14 times what Claude 2's published vocabulary says and
-    1.09 times what GPT-3's does: never too little.
+    A word of up to nine letters counts as one token and a longer one as two; two digits count as
+    one, and so do three punctuation characters. On such JSON the estimate is 1.14 times the count
+    of Claude 2's published tokenizer and 1.09 times the count of GPT-3's, so it errs upwards.
     """
     count = 0
     for piece in _PIECE.findall(json.dumps(listing, separators=(",", ":"), ensure_ascii=False)):

@@ -1,4 +1,4 @@
-"""Bad input for every parameter of every tool: said in the dialect's form, and nothing changed."""
+"""Invalid input for every parameter: an error in the dialect's form, and no change of data."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -9,7 +9,7 @@ from tests.contracts.client import RESULT_REFUSALS, REVISIONS, Client
 from tests.contracts.tables.dialects import NAMES, TOOLS
 from tests.contracts.tables.model import TYPES, Dialect, Parameter, Tool
 
-#: One value of each JSON type; a parameter refuses all that are not its own.
+#: One value of each JSON type; a parameter rejects those of the types it does not accept.
 SAMPLES: Final[dict[str, Any]] = {
     "string": "text",
     "integer": 7,
@@ -34,44 +34,44 @@ def bad_values(parameter: Parameter) -> Iterator[Any]:
 
 
 def refusal(client: Client, dialect: Dialect, tool: Tool, arguments: dict[str, Any]) -> str:
-    """The message of a refusal, once its form is right for the revision and the dialect."""
+    """Call the tool, check that the error has the form of its revision, and return the message."""
     answer = client.call_with(tool.name, arguments)
     assert answer.is_error, (
         tool.name,
         {name: str(value)[:60] for name, value in arguments.items()},
     )
     if client.revision in RESULT_REFUSALS:
-        return dialect.refused(answer)
+        return dialect.refusal_message(answer)
     assert answer.error is not None, answer
     assert answer.error["code"] == -32602
     return str(answer.error["data"]["details"])
 
 
 @pytest.mark.parametrize(("dialect", "tool"), TOOLS, ids=NAMES)
-def test_a_bad_value_is_refused_by_name_and_changes_nothing(
+def test_an_invalid_value_is_rejected_by_name_and_changes_nothing(
     client: Client, dialect: Dialect, tool: Tool
 ) -> None:
-    more = tool.given(client) if tool.given else None
+    more = tool.prepare(client) if tool.prepare else None
     good = {**tool.arguments, **(more or {})}
-    before = dialect.observe(client)
+    before = dialect.snapshot(client)
 
     for parameter in tool.parameters:
         for bad in bad_values(parameter):
             arguments = {**good, parameter.name: bad}
             if bad is MISSING:
                 del arguments[parameter.name]
-            told = refusal(client, dialect, tool, arguments)
-            field, _, rule = told.partition(": ")
-            assert field.split(".")[0].split("[")[0] == parameter.name, (told, str(bad)[:60])
+            message = refusal(client, dialect, tool, arguments)
+            field, _, rule = message.partition(": ")
+            assert field.split(".")[0].split("[")[0] == parameter.name, (message, str(bad)[:60])
             assert rule.strip()
-            assert len(told) < 400
+            assert len(message) < 400
 
-    assert dialect.observe(client) == before
+    assert dialect.snapshot(client) == before
 
 
 @pytest.mark.parametrize(("dialect", "tool"), TOOLS, ids=NAMES)
 @pytest.mark.parametrize("arguments", [None, [], "text", 3, True])
-def test_arguments_that_are_no_object_break_the_protocol(
+def test_arguments_that_are_not_an_object_are_a_protocol_error(
     client: Client, dialect: Dialect, tool: Tool, arguments: Any
 ) -> None:
     answer = client.call_with(tool.name, arguments)
@@ -81,7 +81,7 @@ def test_arguments_that_are_no_object_break_the_protocol(
     assert "arguments" in answer.error["data"]["details"]
 
 
-#: Text that has broken other people's memory servers. All of it is ordinary text here.
+#: Text that has broken other memory servers. recalld must treat all of it as ordinary text.
 HOSTILE: Final = (
     "'; DROP TABLE items; --",
     '" OR 1=1 --',
@@ -103,40 +103,40 @@ def strings(tool: Tool) -> list[str]:
 
 
 @pytest.mark.parametrize(("dialect", "tool"), TOOLS, ids=NAMES)
-def test_hostile_text_is_only_text(
-    clients: Callable[[str, str], Client], way: str, dialect: Dialect, tool: Tool
+def test_hostile_text_is_treated_as_plain_text(
+    clients: Callable[[str, str], Client], transport: str, dialect: Dialect, tool: Tool
 ) -> None:
-    client = clients(way, LATEST)
-    more = tool.given(client) if tool.given else None
+    client = clients(transport, LATEST)
+    more = tool.prepare(client) if tool.prepare else None
     good = {**tool.arguments, **(more or {})}
 
     for name in strings(tool):
         for text in HOSTILE:
             answer = client.call_with(tool.name, {**good, name: text})
-            if answer.error is not None:  # refused for a reason of its own, never a crash
+            if answer.error is not None:  # invalid for this parameter, but not a crash
                 assert answer.error["code"] == -32602, answer
             else:
-                told = answer.text
-                assert "Traceback" not in told and "sqlite" not in told.lower()
-                assert "/work" not in told and "site-packages" not in told
+                message = answer.text
+                assert "Traceback" not in message and "sqlite" not in message.lower()
+                assert "/work" not in message and "site-packages" not in message
 
     assert not client.call_with(tool.name, good).is_error
 
 
-#: Strings that JSON can spell and UTF-8 cannot hold, or that a database would cut short.
-UNSPEAKABLE: Final = ("\\u0000", "before\\u0000after", "\\ud800", "\\udc00\\ud800")
+#: JSON escapes that UTF-8 cannot encode (surrogates), or at which SQLite would truncate (NUL).
+UNREPRESENTABLE: Final = ("\\u0000", "before\\u0000after", "\\ud800", "\\udc00\\ud800")
 
 
-@pytest.mark.parametrize("escape", UNSPEAKABLE)
+@pytest.mark.parametrize("escape", UNREPRESENTABLE)
 @pytest.mark.parametrize(("dialect", "tool"), TOOLS, ids=NAMES)
-def test_text_that_could_not_come_back_as_it_was_is_refused(
+def test_text_that_cannot_round_trip_is_rejected(
     client: Client, dialect: Dialect, tool: Tool, escape: str
 ) -> None:
     names = strings(tool)
     if not names:
         return
-    before = dialect.observe(client)
+    before = dialect.snapshot(client)
     for name in names:
         answer = client.raw_call(tool.name, {**tool.arguments, name: "@@ESCAPE@@"}, escape)
         assert "error" in answer or answer["result"].get("isError"), answer
-    assert dialect.observe(client) == before
+    assert dialect.snapshot(client) == before

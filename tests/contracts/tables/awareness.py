@@ -1,4 +1,4 @@
-"""Seed 002 (Awareness, "MCP Tools Reference"), copied as data."""
+"""The tables of the Awareness document ("MCP Tools Reference")."""
 
 import itertools
 import json
@@ -8,8 +8,8 @@ from typing import Any, Final
 from tests.contracts.client import Answer, Client
 from tests.contracts.tables.model import NONE, Dialect, Parameter, Tool
 
-#: The document's `""`, `null` and "env var": schemas say such a default by saying none.
-#: What an absent argument means is tested by calls, in test_awareness_workflow.py.
+#: A default that the document gives as `""`, `null` or "env var". Schemas omit such defaults;
+#: contracts/awareness/test_workflow.py tests the meaning of an absent argument.
 EMPTY: Final = NONE
 
 TOOL_NAMES: Final = (
@@ -28,7 +28,7 @@ LOOKUP_TYPES: Final = (
 ACTIONS: Final = (
     "remember", "remember_batch", "backfill", "ingest", "update_task", "submit_insights",
 )  # fmt: skip
-#: "Categories auto-extracted (13 total)": the document says 13 and lists these.
+#: "Categories auto-extracted (13 total)". The document says 13 but lists these 14.
 CATEGORIES: Final = (
     "decision", "workflow", "problem_solution", "pitfall", "insight", "skill", "key_point",
     "personal_preference", "important_detail", "plan_intention", "activity_preference",
@@ -77,8 +77,8 @@ def _mapping(name: str) -> Parameter:
     return Parameter(name, "object", default=EMPTY, accepts=("null", "string"), bad=("text", "[1]"))
 
 
-def _given(client: Client) -> Mapping[str, Any] | None:
-    """A memory in which everything the document names is there once."""
+def _prepare(client: Client) -> Mapping[str, Any] | None:
+    """Store one event, one card, one skill, one risk and one task."""
     client.call("awareness_record", action="remember", text=GOOD_EXAMPLES[0], session_id="s-given")
     insights = {
         "knowledge_cards": [
@@ -109,11 +109,11 @@ _events: Final = itertools.count(1)
 
 
 def _new_event(client: Client) -> Mapping[str, Any] | None:
-    """A text that was never recorded: a repetition is not asked about again."""
+    """Return a new text: a repeated one gets no extraction instruction."""
     return {"text": f"{GOOD_EXAMPLES[1]} Seen {next(_events)} times."}
 
 
-def _refused(answer: Answer) -> str:
+def _refusal_message(answer: Answer) -> str:
     assert answer.is_error
     body = json.loads(answer.text)
     assert list(body) == ["error"]
@@ -121,7 +121,7 @@ def _refused(answer: Answer) -> str:
     return str(body["error"])
 
 
-def _observe(client: Client) -> Any:
+def _snapshot(client: Client) -> Any:
     seen: dict[str, Any] = {}
     for kind in ("tasks", "knowledge", "risks", "timeline"):
         answer = client.call("awareness_lookup", type=kind, limit=500, include_completed=True)
@@ -136,7 +136,7 @@ DIALECT: Final = Dialect(
             name="__awareness_workflow__",
             parameters=(),
             result={},
-            ours=frozenset({"message", "next"}),
+            additional=frozenset({"message", "next"}),
             arguments={},
             read_only=True,
         ),
@@ -184,7 +184,7 @@ DIALECT: Final = Dialect(
                 "setup_hints.ide_rules.conflict_policy": "string",
                 "setup_hints.ide_rules.instruction": "string",
             },
-            ours=frozenset(
+            additional=frozenset(
                 {
                     "memory_id",
                     "context.last_sessions",
@@ -195,7 +195,7 @@ DIALECT: Final = Dialect(
                 }
             ),
             arguments={"source": "claude-code"},
-            given=_given,
+            prepare=_prepare,
         ),
         Tool(
             name="awareness_get_agent_prompt",
@@ -237,7 +237,7 @@ DIALECT: Final = Dialect(
                 Parameter("multi_level", "boolean", default=False),
                 Parameter("cluster_expand", "boolean", default=False),
                 _mapping("metadata_filter"),
-                # Not in the table of parameters, but in the text above it ("WEIGHTS").
+                # Not in the parameter table, but in the text above it ("WEIGHTS").
                 Parameter("vector_weight", "number", accepts=("null",), bad=(-1, 2)),
                 Parameter("full_text_weight", "number", accepts=("null",), bad=(-1, 2)),
             ),
@@ -252,7 +252,7 @@ DIALECT: Final = Dialect(
                 "results[].score": "number",
                 "results[].metadata": "object",
             },
-            ours=frozenset(
+            additional=frozenset(
                 {
                     "recall_mode",
                     "scope",
@@ -269,7 +269,7 @@ DIALECT: Final = Dialect(
                 }
             ),
             arguments={"semantic_query": "Why did we switch auth to session cookies?"},
-            given=_given,
+            prepare=_prepare,
             read_only=True,
         ),
         Tool(
@@ -297,7 +297,7 @@ DIALECT: Final = Dialect(
                 "open_tasks": "array",
                 "knowledge_cards": "array",
             },
-            ours=frozenset(
+            additional=frozenset(
                 {
                     "memory_id",
                     "last_sessions",
@@ -309,7 +309,7 @@ DIALECT: Final = Dialect(
                 }
             ),
             arguments={"type": "context"},
-            given=_given,
+            prepare=_prepare,
             read_only=True,
         ),
         Tool(
@@ -356,11 +356,11 @@ DIALECT: Final = Dialect(
                 Parameter("max_events", "integer", default=800, bad=(0, -1)),
             ),
             result={"_extraction_instruction": "string"},
-            ours=frozenset({"memory_id", "source", "session_id", "event", "result"}),
+            additional=frozenset({"memory_id", "source", "session_id", "event", "result"}),
             arguments={"action": "remember", "text": GOOD_EXAMPLES[1]},
-            given=_new_event,
+            prepare=_new_event,
         ),
     ),
-    refused=_refused,
-    observe=_observe,
+    refusal_message=_refusal_message,
+    snapshot=_snapshot,
 )

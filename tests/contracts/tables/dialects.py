@@ -1,4 +1,4 @@
-"""All tables, and which of their tools there are."""
+"""The tables of all dialects, and the tools in them."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Seed 004 (the Context Harness MCP server page), its tools copied as data."""
+"""The tables of the Context Harness document (its MCP server page)."""
 
 import json
 from collections.abc import Mapping
@@ -8,19 +8,19 @@ from tests.contracts.client import Answer, Client
 from tests.contracts.tables.model import Dialect, Parameter, Tool
 
 
-def _given(client: Client) -> Mapping[str, Any] | None:
+def _prepare(client: Client) -> Mapping[str, Any] | None:
     stored = client.call("store_memory", content="JWT tokens are signed with authentication keys")
     return {"id": stored.json["id"]}
 
 
-def _refused(answer: Answer) -> str:
+def _refusal_message(answer: Answer) -> str:
     assert answer.is_error
     error = json.loads(answer.text)["error"]
     assert error["code"] == "bad_request"
     return str(error["message"])
 
 
-def _observe(client: Client) -> Any:
+def _snapshot(client: Client) -> Any:
     return client.call("sources").json
 
 
@@ -53,7 +53,7 @@ DIALECT: Final = Dialect(
                 "results[].source_url": "string|null",
             },
             arguments={"query": "authentication", "mode": "hybrid", "limit": 10},
-            given=lambda client: _given(client) and None,
+            prepare=lambda client: _prepare(client) and None,
             read_only=True,
         ),
         Tool(
@@ -69,7 +69,7 @@ DIALECT: Final = Dialect(
                 "updated_at": "string",
             },
             arguments={"id": ""},
-            given=_given,
+            prepare=_prepare,
             read_only=True,
         ),
         Tool(
@@ -84,10 +84,10 @@ DIALECT: Final = Dialect(
                 "sources[].doc_count": "integer",
             },
             arguments={},
-            given=lambda client: _given(client) and None,
+            prepare=lambda client: _prepare(client) and None,
             read_only=True,
         ),
     ),
-    refused=_refused,
-    observe=_observe,
+    refusal_message=_refusal_message,
+    snapshot=_snapshot,
 )

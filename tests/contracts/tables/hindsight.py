@@ -1,4 +1,4 @@
-"""Seeds 000 and 001 (Hindsight's MCP pages), copied as data."""
+"""The tables of Hindsight's two MCP pages."""
 
 import secrets
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ SEARCH: Final = (
     Parameter("max_tokens", "integer", default=4096, bad=(0, -1)),
     Parameter("explanation", "string"),
 )
-#: The response of seed 000's and seed 001's `hindsight_search`.
+#: The response of `hindsight_search`, the same on both pages.
 RESULT: Final = {
     "results": "array",
     "results[]": "object",
@@ -33,7 +33,7 @@ RESULT: Final = {
     "results[].document_id": "string|null",
 }
 STORED: Final = "Fact stored successfully"
-#: (arguments of the put example, arguments of the search example, the fact in the response)
+#: (arguments of the put example, arguments of the search example)
 EXAMPLES: Final = (
     (
         {
@@ -57,21 +57,21 @@ EXAMPLES: Final = (
 UNKNOWN_BANK: Final = ("unknown-bank", "Error: Memory bank 'unknown-bank' not found")
 
 
-def _given(client: Client) -> Mapping[str, Any]:
+def _prepare(client: Client) -> Mapping[str, Any]:
     bank = f"user_{secrets.token_hex(6)}"
     put, _ = EXAMPLES[0]
     assert client.call("hindsight_put", bank_id=bank, **put).text == STORED
     return {"bank_id": bank}
 
 
-def _refused(answer: Answer) -> str:
+def _refusal_message(answer: Answer) -> str:
     assert answer.is_error
     assert answer.text.startswith("Error: ")
     return answer.text.removeprefix("Error: ")
 
 
-def _observe(client: Client) -> Any:
-    """Banks that refused puts named must not exist, and the one we know must be as it was."""
+def _snapshot(client: Client) -> Any:
+    """Search the bank of the examples and a bank that must not exist."""
     return [
         client.call("hindsight_search", bank_id=bank, query="anything at all").text
         for bank in ("contract", "observed")
@@ -92,10 +92,10 @@ DIALECT: Final = Dialect(
             parameters=SEARCH,
             result=RESULT,
             arguments={"bank_id": "observed", "query": "programming"},
-            given=_given,
+            prepare=_prepare,
             read_only=True,
         ),
     ),
-    refused=_refused,
-    observe=_observe,
+    refusal_message=_refusal_message,
+    snapshot=_snapshot,
 )

@@ -1,12 +1,12 @@
-"""The vocabulary of the tables: what a document says about a tool, as data."""
+"""The types of the tables: a dialect, its tools and their parameters."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.contracts.client import Answer, Client
 
-#: A parameter whose document names no default.
+#: The default of a parameter for which the document names none.
 NONE: Final = object()
 
 #: JSON types as documents name them.
@@ -25,8 +25,8 @@ TYPES: Final[dict[str, Callable[[Any], bool]]] = {
 class Parameter:
     """One row of a document's parameter table.
 
-    `bad` are values this parameter refuses beyond those of the wrong type; `accepts` are types it
-    takes beyond its own (a document's "string or list").
+    `bad` lists invalid values of the right type. `accepts` lists further JSON types that the
+    parameter accepts (a document's "string or list").
     """
 
     name: str
@@ -36,7 +36,7 @@ class Parameter:
     enum: tuple[str, ...] = ()
     bad: tuple[Any, ...] = ()
     accepts: tuple[str, ...] = ()
-    #: False where a schema says more than the document's one word for the type.
+    #: False where the listed schema is more precise than the document's one-word type.
     typed: bool = True
 
 
@@ -44,36 +44,36 @@ class Parameter:
 class Tool:
     """A documented tool.
 
-    `result` maps each documented field (dotted, `[]` for members of a list) to its types;
-    `ours` names fields we add. `arguments` is a call that works after `given` has run.
+    `result` maps each documented field (dotted, `[]` for members of a list) to its types.
+    `additional` names fields that recalld adds. `prepare` stores the data that a valid call needs
+    and may return further arguments; `arguments` are valid after it has run.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     result: Mapping[str, str] | str
     arguments: Mapping[str, Any]
-    given: Callable[[Client], Mapping[str, Any] | None] | None = None
-    ours: frozenset[str] = frozenset()
+    prepare: Callable[[Client], Mapping[str, Any] | None] | None = None
+    additional: frozenset[str] = frozenset()
     read_only: bool = False
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """A document: its tools, and how it says no.
+    """A dialect: its tools and the form of its errors.
 
-    `refused` takes an answer that says no in a result, checks its form, and gives the message.
-    `observe` gives what must not change when a call is refused.
+    `refusal_message` checks the form of an error result and returns its message. `snapshot` returns
+    data that a rejected call must not change.
     """
 
     name: str
     tools: tuple[Tool, ...]
-    refused: Callable[[Answer], str]
-    observe: Callable[[Client], Any]
-    extras: Mapping[str, Any] = field(default_factory=dict)
+    refusal_message: Callable[[Answer], str]
+    snapshot: Callable[[Client], Any]
 
 
-def missing_and_strange(result: Any, tool: Tool) -> tuple[list[str], list[str]]:
-    """Documented fields that are absent or of the wrong type, and fields nobody documented."""
+def check_fields(result: Any, tool: Tool) -> tuple[list[str], list[str]]:
+    """Return documented fields that are missing or of the wrong type, and undocumented fields."""
     assert not isinstance(tool.result, str)
     documented = tool.result
     wrong: list[str] = []
@@ -84,9 +84,9 @@ def missing_and_strange(result: Any, tool: Tool) -> tuple[list[str], list[str]]:
             seen.add(path)
             if not any(TYPES[name](value) for name in documented[path].split("|")):
                 wrong.append(f"{path} is {value!r}, not {documented[path]}")
-        elif path and path not in tool.ours:
-            strange.append(path)
-        if path in tool.ours:
+        elif path and path not in tool.additional:
+            undocumented.append(path)
+        if path in tool.additional:
             return
         if isinstance(value, dict) and (
             not path or any(p.startswith(f"{path}.") for p in documented)
@@ -97,7 +97,7 @@ def missing_and_strange(result: Any, tool: Tool) -> tuple[list[str], list[str]]:
             for member in value:
                 walk(member, f"{path}[]")
 
-    strange: list[str] = []
+    undocumented: list[str] = []
     walk(result, "")
     wrong += [f"{path} is missing" for path in documented if path not in seen]
-    return wrong, strange
+    return wrong, undocumented

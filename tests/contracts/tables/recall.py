@@ -1,4 +1,4 @@
-"""Seed 003 (the Claude Recall MCP API reference), copied as data."""
+"""The tables of the Claude Recall document (its MCP API reference)."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from tests.contracts.tables.model import Dialect, Parameter, Tool
 
 PREFIX: Final = "mcp__claude-recall__"
 
-#: The five input schemas, to the letter.
+#: The five input schemas, copied verbatim.
 SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     "store_memory": {
         "type": "object",
@@ -88,14 +88,14 @@ HEALTH: Final = {
 }
 
 
-def _given(client: Client) -> Mapping[str, Any] | None:
+def _prepare(client: Client) -> Mapping[str, Any] | None:
     stored = client.call(f"{PREFIX}store_memory", content="Memory content", metadata={}).json
     assert stored["success"] is True
     return None
 
 
-def _refused(answer: Answer) -> str:
-    """The JSON-RPC error object, inside a result where the revision wants a result."""
+def _refusal_message(answer: Answer) -> str:
+    """Return the details of the JSON-RPC error object that the result contains as text."""
     assert answer.is_error
     error = json.loads(answer.text)
     assert error["code"] == -32602
@@ -103,7 +103,7 @@ def _refused(answer: Answer) -> str:
     return str(error["data"]["details"])
 
 
-def _observe(client: Client) -> Any:
+def _snapshot(client: Client) -> Any:
     stats = client.call(f"{PREFIX}get_stats").json
     del stats["databaseSize"]
     return stats
@@ -139,9 +139,9 @@ DIALECT: Final = Dialect(
                 "total": "integer",
                 "query": "string",
             },
-            ours=frozenset({"belowThreshold", "hint"}),
+            additional=frozenset({"belowThreshold", "hint"}),
             arguments={"query": "Memory content", "threshold": 0},
-            given=_given,
+            prepare=_prepare,
             read_only=True,
         ),
         Tool(
@@ -161,7 +161,7 @@ DIALECT: Final = Dialect(
                 "total": "integer",
             },
             arguments={},
-            given=_given,
+            prepare=_prepare,
             read_only=True,
         ),
         Tool(
@@ -176,7 +176,7 @@ DIALECT: Final = Dialect(
                 "databaseSize": "string",
             },
             arguments={},
-            given=_given,
+            prepare=_prepare,
             read_only=True,
         ),
         Tool(
@@ -186,6 +186,6 @@ DIALECT: Final = Dialect(
             arguments={"confirm": True},
         ),
     ),
-    refused=_refused,
-    observe=_observe,
+    refusal_message=_refusal_message,
+    snapshot=_snapshot,
 )
