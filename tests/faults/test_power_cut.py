@@ -59,7 +59,7 @@ def mountpoint(tmp_path: Path) -> Iterator[Path]:
         if server.poll() is not None or time.monotonic() > deadline:
             server.kill()
             server.wait()
-            require(False, "permission to mount a FUSE file system")
+            require(False, "libfuse3 and permission to mount a FUSE file system")
         time.sleep(0.02)
     yield place
     subprocess.run(["fusermount3", "-u", "-z", str(place)], check=False)
