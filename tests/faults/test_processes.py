@@ -16,7 +16,7 @@ from scripts.kit.duplex import Duplex
 from scripts.kit.ours import alive, fresh_home, gone
 from scripts.soaks import wire
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.serial]
 
 
 def test_many_clients_each_get_every_response_exactly_once() -> None:
