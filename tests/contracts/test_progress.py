@@ -56,6 +56,19 @@ LONG_DOCUMENT: Final = {
 }
 
 
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Home]:
+    """A daemon for this module alone.
+
+    These calls store some 15,000 texts. The daemon computes no vectors before the first semantic
+    search, and none happens here. In the shared daemon later searches would wait for the vectors.
+    """
+    home = Home()
+    home.serve()
+    yield home
+    home.close()
+
+
 def record_request(arguments: dict[str, Any], token: Any, *, modern: bool) -> dict[str, Any]:
     meta: dict[str, Any] = {} if token is None else {"progressToken": token}
     if modern:
