@@ -118,7 +118,7 @@ class Context(Observer):
         """The tool that plays a role. Not applicable if the server has none."""
         found = self.has_role(role)
         if found is None:
-            raise NotApplicable(f"the server has no tool for the role {role!r}")
+            raise NotApplicable(f"no tool of this server plays the role {role!r}")
         return found
 
     def slow(self, seconds: float, steps: int | None = None) -> dict[str, Any]:

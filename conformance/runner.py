@@ -236,7 +236,7 @@ def _try(context: Context, row: Requirement) -> Trial:
         trial.reason = f"the server does not support {context.revision}"
         return trial
     if context.endpoint.transport not in row.transports:
-        trial.reason = f"applies only to {' and '.join(row.transports)}"
+        trial.reason = f"a case for {' and '.join(row.transports)} only"
         return trial
     began = time.monotonic()
     context.begin()

@@ -65,7 +65,7 @@ def as_text(report: Report, verdict: Verdict, paint: Paint) -> str:
         lines += ["", *_failure(rows[case], trials, verdict, paint)]
     lines += _reasons(report, paint)
     for entry in verdict.newly_passing:
-        note = f"known failure {entry} passes: remove it from the list"
+        note = f"known failure {entry} passes now: remove it from the list"
         lines += ["", paint(note, "red")]
     known = {case for case, _ in verdict.known} - {trial.case for trial in verdict.unknown}
     levels = Counter(rows[case].level for case in failures if case not in known)

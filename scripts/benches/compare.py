@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from scripts.benches import http, wire
-from scripts.kit.ours import fresh_home
+from scripts.kit.recalld import fresh_home
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 ENGINE_PROGRAM: Final = Path(__file__).with_name("compare_engine.py")

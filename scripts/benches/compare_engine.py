@@ -6,7 +6,6 @@ It must run with the modules of earlier versions too, so it tries their import p
 import json
 import random
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -82,12 +81,14 @@ async def measure(directory: Path) -> dict[str, float]:
 
         ids = [item.id for item in (await engine.recent("b", limit=200)).items]
         for mode in ("hybrid", "keyword", "semantic"):
-            found[f"{mode} search p50"] = await median_of(
-                200,
-                lambda _, mode=mode: engine.search(
-                    model.Query(bank="b", text=" ".join(text().split()[:5]), mode=mode, limit=10)
-                ),
-            )
+
+            async def search(_: int, mode: str = mode) -> object:
+                question = " ".join(text().split()[:5])
+                return await engine.search(
+                    model.Query(bank="b", text=question, mode=mode, limit=10)
+                )
+
+            found[f"{mode} search p50"] = await median_of(200, search)
         found["get p50"] = await median_of(200, lambda n: engine.get("b", ids[n % len(ids)]))
         found["get_many of 200 p50"] = await median_of(30, lambda _: engine.get_many("b", ids))
         found["recent 20 p50"] = await median_of(100, lambda _: engine.recent("b", limit=20))
@@ -107,4 +108,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

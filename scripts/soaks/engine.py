@@ -1,12 +1,12 @@
-"""The engine under kills and power cuts, for as long as you like.
+"""Soak test of the engine: process kills and power cuts.
 
     scripts/soak.py engine --kills 1000 --cuts 200 --json OUT
 
-Each kill ends a process that is writing to one growing data directory, at a random moment; each
-cut takes the power from a process on a file system that forgets what was not synced. After each
-one the directory is opened and held against what the process had been told. Every failure prints
-its seed; `--seed` runs it again. First, five kills at 10,000 memories: how soon it answers again.
-About 1.2 s a kill and 2 s a cut on two cores.
+Each kill ends a process at a random moment while it writes to a growing data directory. Each cut
+simulates a power failure on a file system that loses all unsynced data. Afterwards the directory is
+opened and compared with the acknowledged writes. Every failure prints its seed, and `--seed`
+repeats it. The run starts with five kills at 10,000 memories that measure the time to the next
+result. A kill takes about 1.2 s and a cut 2 s on two cores.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import anyio
 
 from tests.faults.verifier import ROOT, ChildReport, child_command, run_child, verify
 
-FRESH_EVERY = 50  # kills in one data directory before a new one: growing, not unbounded
+FRESH_EVERY = 50  # kills in one data directory; then a new one, to bound its size
 
 
 def kills(count: int, seed: int, place: Path) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def kills(count: int, seed: int, place: Path) -> dict[str, Any]:
 
 
 def ready(rounds: int, place: Path) -> dict[str, Any]:
-    """How soon a bank of 10,000 memories answers again after a kill, from the process's start."""
+    """Time from the start of a process to its first result, after a kill at 10,000 memories."""
     directory = place / "ready"
     slowest = {"keyword": 0.0, "hybrid": 0.0}
     for n in range(rounds):
@@ -60,7 +60,7 @@ def ready(rounds: int, place: Path) -> dict[str, Any]:
             [sys.executable, "-c", _WRITE, str(directory)], cwd=ROOT, stdout=subprocess.PIPE
         )
         assert writer.stdout is not None
-        list(islice(writer.stdout, 1 + 37 * n))  # the first line says that 10,000 are there
+        list(islice(writer.stdout, 1 + 37 * n))  # the first line reports that 10,000 are stored
         writer.kill()
         writer.wait()
         writer.stdout.close()

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from scripts.kit import caches
-from scripts.kit.ours import Home, fresh_home
+from scripts.kit import peer_packages
+from scripts.kit.recalld import Home, fresh_home
 
 DRIVERS: Final = Path(__file__).parent / "drivers"
 TRANSPORTS: Final = ("embedded", "bridged", "unix", "http")
@@ -60,7 +60,7 @@ class Failed(Exception):
     """A case failed; the message says at which step."""
 
 
-# (peer in scripts/kit/caches.py, label, mode, expected revision, transports that CI runs)
+# (peer in scripts/kit/peer_packages.py, label, mode, expected revision, transports that CI runs)
 _PYTHON: Final = (
     ("mcp-2", "mcp 2.3.0", "auto", MODERN, TRANSPORTS),
     ("mcp-2", "mcp 2.3.0", "legacy", "2025-11-25", TRANSPORTS),
@@ -104,17 +104,17 @@ def cases() -> Iterator[Case]:
 def prepare(case: Case) -> Callable[[str], list[str]]:
     """Install the client and return a function from a target (JSON) to the driver's command."""
     if case.peer.startswith("mcp-"):
-        python = caches.python_peer(case.peer)
+        python = peer_packages.python_peer(case.peer)
         driver = DRIVERS / ("python_2.py" if case.peer == "mcp-2" else "python_1.py")
         return lambda target: [str(python), str(driver), case.mode, target]
     if case.peer == "inspector":
-        node = caches.newer_node()
-        script = caches.npm_peer("inspector") / ".bin" / "mcp-inspector"
+        node = peer_packages.newer_node()
+        script = peer_packages.npm_peer("inspector") / ".bin" / "mcp-inspector"
         return lambda target: [node, str(script)]
-    node = caches.node()
-    caches.npm_script(case.peer, DRIVERS / "steps.mjs")
+    node = peer_packages.node()
+    peer_packages.npm_script(case.peer, DRIVERS / "steps.mjs")
     name = "typescript_2.mjs" if case.peer == "client-2" else "typescript_1.mjs"
-    module = caches.npm_script(case.peer, DRIVERS / name)
+    module = peer_packages.npm_script(case.peer, DRIVERS / name)
     return lambda target: [node, str(module), case.mode, target]
 
 
@@ -124,7 +124,7 @@ def install(chosen: Sequence[Case]) -> dict[str, str]:
     def attempt(case: Case) -> str:
         try:
             prepare(case)
-        except caches.Unavailable as reason:
+        except peer_packages.Unavailable as reason:
             return str(reason)
         return ""
 
@@ -155,7 +155,7 @@ def run(case: Case, daemon_home: Home, socket: str, http: str) -> Outcome:
                 target = _target(case, home, socket, http, exit_codes)
                 report = json.loads(_drive(command(json.dumps(target)), folder))
             _verify(case, report, exit_codes)
-    except (Failed, caches.Unavailable) as reason:
+    except (Failed, peer_packages.Unavailable) as reason:
         fault = str(reason)
     return Outcome(case, fault, time.monotonic() - began, report)
 

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from scripts.kit import caches
-from scripts.kit.ours import fresh_home
+from scripts.kit import peer_packages
+from scripts.kit.recalld import fresh_home
 from tests.clients.matrix import DRIVERS
 
 pytestmark = pytest.mark.clients
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.clients
 
 def test_a_legacy_http_session_continues_after_a_daemon_restart() -> None:
     try:
-        python = caches.python_peer("mcp-2")
-    except caches.Unavailable as reason:
+        python = peer_packages.python_peer("mcp-2")
+    except peer_packages.Unavailable as reason:
         pytest.skip(f"mcp 2.x cannot be installed here: {reason}")
     with fresh_home() as home:
         served = home.serve(bind="127.0.0.1:0")

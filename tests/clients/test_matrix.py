@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from scripts.kit.ours import Home, fresh_home
+from scripts.kit.recalld import Home, fresh_home
 from tests.clients import matrix
 
 pytestmark = pytest.mark.clients

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from scripts.kit.caches import ROOT
+from scripts.kit.peer_packages import ROOT
 
 pytestmark = pytest.mark.clients
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from scripts.kit import caches
+from scripts.kit import peer_packages
 from tests.contracts.client import COMMAND, Home
 
 pytestmark = pytest.mark.clients
@@ -33,8 +33,8 @@ def test_the_sdk_client_completes_the_documented_workflow(
     home: Home, workflow: str, mode: str, transport: str, tmp_path: Path
 ) -> None:
     try:
-        python = caches.python_peer("mcp-2")
-    except caches.Unavailable as reason:
+        python = peer_packages.python_peer("mcp-2")
+    except peer_packages.Unavailable as reason:
         pytest.skip(f"the mcp client cannot be installed here: {reason}")
     embedded = ["--embedded"] if transport == "embedded" else []
     target = {

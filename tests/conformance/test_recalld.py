@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scripts.kit.ours import fresh_home
+from scripts.kit.recalld import fresh_home
 from tests.support.processes import RECALLD, daemon, environment, spawned_daemon
 
 ROOT = Path(__file__).parent.parent.parent

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 import msgspec
 import pytest
 
-from scripts.kit import pipes, swarm
+from scripts.kit import many_clients, stdio_client
 
 Reply = Callable[[dict[str, object]], list[dict[str, object]]]
 
@@ -45,10 +45,10 @@ def echoed(message: dict[str, object]) -> dict[str, object]:
     return {"id": message["id"], "result": {"content": content}}
 
 
-def talk(reply: Reply, patience: float = 5.0) -> swarm.Talker:
+def talk(reply: Reply, patience: float = 5.0) -> many_clients.Talker:
     with peer(reply) as ours:
-        talker = swarm.Talker("a", ours.fileno(), ours.fileno(), window=4)
-        swarm.talk([talker], 0.1, patience=patience)
+        talker = many_clients.Talker("a", ours.fileno(), ours.fileno(), window=4)
+        many_clients.talk([talker], 0.1, patience=patience)
         return talker
 
 
@@ -60,7 +60,7 @@ def test_a_correct_peer_leaves_no_pending_calls_and_no_errors() -> None:
 
 
 def test_a_duplicate_response_is_detected() -> None:
-    with pytest.raises(swarm.Misdeed, match="never asked"):
+    with pytest.raises(many_clients.WrongResponse, match="never asked"):
         talk(lambda message: [echoed(message), echoed(message)])
 
 
@@ -71,7 +71,7 @@ def test_a_response_with_another_calls_content_is_detected() -> None:
             answer["result"] = {"content": [{"type": "text", "text": "b/3"}]}
         return [answer]
 
-    with pytest.raises(swarm.Misdeed, match="asked for"):
+    with pytest.raises(many_clients.WrongResponse, match="asked for"):
         talk(crossed)
 
 
@@ -103,14 +103,16 @@ def test_error_responses_are_counted_by_kind() -> None:
     ],
 )
 def test_a_wrong_response_stops_the_benchmark(received: bytes, words: str) -> None:
-    with pytest.raises(pipes.WireFault, match=words):
-        pipes.check_echoes(received.replace(b"TEXT", pipes.text_for(1).encode()), 1, 1)
+    with pytest.raises(stdio_client.WireFault, match=words):
+        stdio_client.check_echoes(
+            received.replace(b"TEXT", stdio_client.text_for(1).encode()), 1, 1
+        )
 
 
 def test_resident_memory_and_descriptors_are_read_from_the_process() -> None:
-    assert pipes.resident_bytes(os.getpid()) > 1_000_000
-    before = pipes.open_descriptors(os.getpid())
+    assert stdio_client.resident_bytes(os.getpid()) > 1_000_000
+    before = stdio_client.open_descriptors(os.getpid())
     reader, writer = os.pipe()
-    assert pipes.open_descriptors(os.getpid()) == before + 2
+    assert stdio_client.open_descriptors(os.getpid()) == before + 2
     os.close(reader)
     os.close(writer)

@@ -11,9 +11,9 @@ import time
 
 import pytest
 
-from scripts.kit import pipes
+from scripts.kit import stdio_client
 from scripts.kit.duplex import Duplex
-from scripts.kit.ours import alive, fresh_home, gone
+from scripts.kit.recalld import alive, fresh_home, gone
 from scripts.soaks import wire
 
 pytestmark = [pytest.mark.faults, pytest.mark.serial]
@@ -25,7 +25,7 @@ def test_many_clients_each_get_every_response_exactly_once() -> None:
 
 
 def test_bridges_survive_daemon_kills_and_answer_every_call() -> None:
-    verdict = wire.deaths(bridges=3, seconds=5.0, every=2.0)
+    verdict = wire.kills(bridges=3, seconds=5.0, every=2.0)
     assert verdict.faults == []
 
 
@@ -35,12 +35,12 @@ def test_bridges_started_at_once_share_one_daemon() -> None:
 
 
 def test_clients_that_never_read_neither_use_memory_nor_delay_others() -> None:
-    verdict = wire.readers(clients=20, seconds=2.0)
+    verdict = wire.stalled_readers(clients=20, seconds=2.0)
     assert verdict.faults == []
 
 
 def test_short_connections_leak_no_memory_and_no_descriptors() -> None:
-    verdict = wire.visitors(visits=200)
+    verdict = wire.short_connections(visits=200)
     assert verdict.faults == []
 
 
@@ -62,11 +62,13 @@ def test_a_client_that_never_reads_stderr_is_still_answered(embedded: bool) -> N
         answers: list[bytes] = []
         duplex = Duplex(server.stdout.fileno(), server.stdin.fileno(), answers.append)
         # Each call logs at least one line on stderr; together they exceed the capacity of a pipe.
-        frames = [pipes.initialize(), pipes.INITIALIZED]
+        frames = [stdio_client.initialize(), stdio_client.INITIALIZED]
         unknown = {"name": "nowhere"}
         printing = {"name": "print", "arguments": {"text": "x" * 2_000}}
-        frames += [pipes.request(each, "tools/call", unknown) for each in range(1, 1_001)]
-        frames += [pipes.request(each, "tools/call", printing) for each in range(1_001, 1_101)]
+        frames += [stdio_client.request(each, "tools/call", unknown) for each in range(1, 1_001)]
+        frames += [
+            stdio_client.request(each, "tools/call", printing) for each in range(1_001, 1_101)
+        ]
         try:
             duplex.exchange(b"".join(frames), lambda: len(answers) >= 1_101, 15.0)
             server.stdin.close()
@@ -79,12 +81,12 @@ def test_a_client_that_never_reads_stderr_is_still_answered(embedded: bool) -> N
 def test_the_server_exits_cleanly_when_the_client_closes_stdout(embedded: bool) -> None:
     with (
         fresh_home() as home,
-        pipes.Child(home.stdio(embedded=embedded), home.env, home.log) as child,
+        stdio_client.Child(home.stdio(embedded=embedded), home.env, home.log) as child,
     ):
-        child.ask(pipes.initialize(), 0)
+        child.ask(stdio_client.initialize(), 0)
         assert child.process.stdout is not None
         child.process.stdout.close()
-        child.send(pipes.INITIALIZED + pipes.echo(1, "to nobody"))
+        child.send(stdio_client.INITIALIZED + stdio_client.echo(1, "to nobody"))
         assert child.process.wait(5) == 0
         assert "Traceback" not in home.last_words()
 
@@ -113,7 +115,7 @@ def test_the_server_exits_when_the_client_dies_and_its_pipe_stays_open(embedded:
         assert client.stdout is not None
         assert client.stderr is not None
         server = int(client.stderr.readline())
-        client.stdin.write(pipes.initialize())
+        client.stdin.write(stdio_client.initialize())
         assert client.stdout.readline().startswith(b'{"jsonrpc":"2.0","id":0,')
         client.kill()
         client.wait()
@@ -129,9 +131,9 @@ def test_signals_during_shutdown_do_not_change_the_exit_code(embedded: bool) -> 
     """Old clients close stdin and send SIGTERM at once."""
     with (
         fresh_home() as home,
-        pipes.Child(home.stdio(embedded=embedded), home.env, home.log) as child,
+        stdio_client.Child(home.stdio(embedded=embedded), home.env, home.log) as child,
     ):
-        child.ask(pipes.initialize(), 0)
+        child.ask(stdio_client.initialize(), 0)
         child.hang_up()
         deadline = time.monotonic() + 5.0
         while child.process.poll() is None and time.monotonic() < deadline:
@@ -144,14 +146,16 @@ def test_the_server_exits_cleanly_when_the_client_leaves_during_searches() -> No
     """A native library computes embeddings in threads, which an exit must not interrupt."""
     with (
         fresh_home() as home,
-        pipes.Child(home.stdio(embedded=True, fixtures=False), home.env, home.log) as child,
+        stdio_client.Child(home.stdio(embedded=True, fixtures=False), home.env, home.log) as child,
     ):
-        child.ask(pipes.initialize(), 0)
+        child.ask(stdio_client.initialize(), 0)
         memory = {"bank_id": "default", "content": "a fact", "context": "x"}
         putting = {"name": "hindsight_put", "arguments": memory}
-        assert "result" in child.ask(pipes.request(1, "tools/call", putting), 1)
+        assert "result" in child.ask(stdio_client.request(1, "tools/call", putting), 1)
         question = {"semantic_query": "words " * 4_000}
         asking = {"name": "awareness_recall", "arguments": question}
-        child.send(b"".join(pipes.request(each, "tools/call", asking) for each in range(2, 40)))
+        child.send(
+            b"".join(stdio_client.request(each, "tools/call", asking) for each in range(2, 40))
+        )
         child.hang_up()
         assert child.process.wait(5) == 0

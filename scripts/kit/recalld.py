@@ -1,4 +1,4 @@
-"""Our own server as an outsider starts it: the command, a home of its own, a daemon in it."""
+"""Starts recalld as a user would: the command, a fresh home, and a daemon in it."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ READY_SECONDS: Final = 20.0
 
 
 class Home:
-    """A `RECALLD_HOME` with nothing in it, limits off, and whatever daemon comes to live there."""
+    """A fresh `RECALLD_HOME` with the rate limit off, and its daemon."""
 
     def __init__(
         self, path: Path, extra: Mapping[str, str] | None = None, command: str = COMMAND
@@ -31,7 +31,7 @@ class Home:
 
     @property
     def log(self) -> Path:
-        """Where the processes we start here write their stderr."""
+        """The file with the stderr of all processes started here."""
         return self.path / "stderr.log"
 
     def stdio(self, *, embedded: bool = False, fixtures: bool = True) -> list[str]:
@@ -49,20 +49,20 @@ class Home:
         )
 
     def status(self) -> dict[str, Any] | None:
-        """What `recalld status --json` says of a running daemon; None when none runs."""
+        """The output of `recalld status --json`, or None if no daemon runs."""
         done = self.run("status", "--json")
         try:
-            told: dict[str, Any] = json.loads(done.stdout)
+            status: dict[str, Any] = json.loads(done.stdout)
         except ValueError:
             return None
-        return told if told.get("pid") else None
+        return status if status.get("pid") else None
 
     def serve(
         self, *arguments: str, fixtures: bool = True, bind: str | None = None
     ) -> dict[str, Any]:
-        """Starts a daemon as our child and waits until it says where it listens.
+        """Start a daemon as a child process and wait until it listens.
 
-        HTTP is opened only where `bind` says so.
+        It serves HTTP only if `bind` is given.
         """
         http = ["--no-http"] if bind is None else ["--bind", bind]
         tools = ["--fixtures"] if fixtures else []
@@ -79,9 +79,9 @@ class Home:
         while time.monotonic() < deadline:
             if daemon.poll() is not None:
                 raise RuntimeError(f"recalld serve exited {daemon.returncode}: {self.last_words()}")
-            told = self.status()
-            if told is not None and told["pid"] == daemon.pid:
-                return told
+            status = self.status()
+            if status is not None and status["pid"] == daemon.pid:
+                return status
             time.sleep(0.02)
         raise RuntimeError(f"recalld serve was not ready after {READY_SECONDS:g} s")
 
@@ -90,10 +90,10 @@ class Home:
         return text[-2000:]
 
     def close(self) -> None:
-        """Stops whatever daemon lives here, ours or one a bridge spawned."""
-        told = None
+        """Stop the daemon of this home, including one that a bridge started."""
+        status = None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            told = self.status()
+            status = self.status()
             self.run("stop")
         for daemon in self.daemons:
             try:
@@ -101,12 +101,12 @@ class Home:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
-        if told is not None and not gone(told["pid"], 5.0):
-            os.kill(told["pid"], signal.SIGKILL)
+        if status is not None and not gone(status["pid"], 5.0):
+            os.kill(status["pid"], signal.SIGKILL)
 
 
 def daemons(home: Home) -> list[int]:
-    """The daemons living in this home, found by looking at processes, not by asking recalld."""
+    """The daemons of this home, found in the process list without asking recalld."""
     found = []
     wanted = f"RECALLD_HOME={home.path}".encode()
     for entry in Path("/proc").iterdir():
@@ -123,16 +123,16 @@ def daemons(home: Home) -> list[int]:
 
 
 def installed() -> str:
-    """The command in the environment users get (`scripts/recalld`): no development packages.
+    """The command in the environment of `scripts/recalld`, without development packages.
 
-    They matter to a clock: structlog, for one, imports rich when it finds it.
+    Development packages affect timings: structlog, for example, imports rich if it is installed.
     """
     subprocess.run([ROOT / "scripts" / "recalld", "--version"], check=True, capture_output=True)
     return str(ROOT / ".venv-run" / "bin" / "recalld")
 
 
 def gone(pid: int, seconds: float) -> bool:
-    """Whether the process has left within this time."""
+    """Whether the process exits within this time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not alive(pid):
@@ -142,7 +142,7 @@ def gone(pid: int, seconds: float) -> bool:
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs (a zombie does not)."""
+    """Whether the process runs; a zombie does not count."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -152,8 +152,8 @@ def alive(pid: int) -> bool:
 
 @contextlib.contextmanager
 def fresh_home(extra: Mapping[str, str] | None = None, command: str = COMMAND) -> Iterator[Home]:
-    """A home that is empty at first and, with its daemon, gone afterwards."""
-    # Short, directly under /tmp: a socket path may hold 107 bytes.
+    """An empty home; afterwards its daemon is stopped and the home removed."""
+    # A short path directly under /tmp, because socket paths are limited to 107 bytes.
     path = Path(tempfile.mkdtemp(prefix="recalld-", dir="/tmp"))
     home = Home(path, extra, command)
     try:

@@ -1,9 +1,9 @@
-"""Other projects' packages, pinned and installed beside the checkout, never into our environment.
+"""Packages of other projects, pinned and installed under `.cache/`, never into `.venv`.
 
-Each Python peer gets an environment of its own under `.cache/python/NAME`, each set of npm packages
-a prefix under `.cache/npm/NAME`: two peers may need versions that do not go together, and none of
-them may leak into what we ship. A stamp file holds the requirement that was installed, so a changed
-pin installs again; a lock file lets several processes ask for the same peer at once.
+Each Python peer has its own environment under `.cache/python/NAME`, and each set of npm packages
+its own prefix under `.cache/npm/NAME`, because peers may need incompatible versions. A stamp file
+records the installed requirement, so that a changed pin is installed again. A lock file allows
+several processes to request the same peer at once.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ INSTALL_SECONDS: Final = 300.0
 PYTHON_PEERS: Final = {
     "mcp-2": ("mcp==2.3.0",),
     "fastmcp": ("fastmcp==4.1.0",),
-    # Period clients: the newest protocol revision each knows is the one it offers.
+    # Clients of each period; the comment gives the revision that a client requests.
     "mcp-1.8.1": ("mcp==1.8.1", "pydantic==2.11.*"),  # 2024-11-05
     "mcp-1.9.4": ("mcp==1.9.4", "pydantic==2.11.*"),  # 2025-03-26
     "mcp-1.10.1": ("mcp==1.10.1", "pydantic==2.11.*"),  # 2025-06-18
@@ -47,18 +47,18 @@ NPM_PEERS: Final = {
 
 
 class Unavailable(Exception):
-    """A peer could not be installed here; the message says why in one line."""
+    """A peer cannot be installed here; the message gives the reason in one line."""
 
 
 def python_peer(name: str) -> Path:
-    """The interpreter of the environment in which this Python peer is installed."""
+    """Install a Python peer if needed; return the interpreter of its environment."""
     home = CACHE / "python" / name
     python = home / "bin" / "python"
     requirements = PYTHON_PEERS[name]
     with _installing(home, requirements, python) as needed:
         if needed:
             _say(f"installing {' '.join(requirements)} into {home.relative_to(ROOT)}")
-            # Our own pip installs into the new environment: bootstrapping a second pip takes longer
+            # Use our own pip for the new environment: bootstrapping a second pip takes longer
             # than most of the packages.
             _run([sys.executable, "-m", "venv", "--without-pip", str(home)])
             pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
@@ -67,7 +67,7 @@ def python_peer(name: str) -> Path:
 
 
 def npm_peer(name: str) -> Path:
-    """The `node_modules` folder in which these npm packages are installed."""
+    """Install npm packages if needed; return their `node_modules` folder."""
     npm = shutil.which("npm")
     if npm is None:
         raise Unavailable("npm is not on the PATH")
@@ -85,7 +85,7 @@ def npm_peer(name: str) -> Path:
 
 
 def npm_script(name: str, script: Path) -> Path:
-    """A copy of this script beside the packages it imports: that is where Node looks for them."""
+    """Copy a script next to the packages that it imports, where Node looks for them."""
     place = npm_peer(name).parent / script.name
     if not place.exists() or place.read_bytes() != script.read_bytes():
         place.write_bytes(script.read_bytes())
@@ -93,7 +93,7 @@ def npm_script(name: str, script: Path) -> Path:
 
 
 def node() -> str:
-    """A Node.js on this machine (20 or newer is what the TypeScript peers ask for)."""
+    """The Node.js of this machine; the TypeScript peers need 20 or newer."""
     found = shutil.which("node")
     if found is None:
         raise Unavailable("node is not on the PATH")
@@ -105,7 +105,7 @@ def node() -> str:
 
 
 def newer_node() -> str:
-    """A Node the inspector runs on (22.19), from npm when the machine's own is older."""
+    """A Node for the inspector (22.19), installed from npm if the machine's own is older."""
     found = node()
     version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True)
     parts = [int(part) for part in version.stdout.strip().removeprefix("v").split(".")[:2]]
@@ -118,7 +118,7 @@ def newer_node() -> str:
 
 @contextlib.contextmanager
 def _installing(home: Path, wanted: tuple[str, ...], product: Path) -> Iterator[bool]:
-    """Holds the peer's lock and says whether to install; stamps it when the block ends well."""
+    """Hold the lock of a peer; yield whether to install it; write the stamp on success."""
     home.parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256(repr((wanted, sys.version_info[:2])).encode()).hexdigest()
     stamp = home / ".installed"

@@ -1,4 +1,4 @@
-"""The awareness tools for the dialects bench: each call, and the engine verbs it is made of."""
+"""Calls of the awareness tools for the dialects bench, and the engine operations behind each."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ from store.model import (
 from store.sqlite.catalogue import wall_clock
 
 Text = Callable[[int], str]
-#: name, tool, arguments of call n, the engine's part of it, whether the structured bars hold
+#: (name, tool, arguments of call n, engine operations, whether the structured limits apply)
 Row = tuple[
     str,
     str,
@@ -39,7 +39,7 @@ ACTIVE: Final = Filters(statuses=("active", "mitigated"))
 
 
 def notes(sentence: Text) -> NewNotes:
-    """What a memory in use holds besides its events."""
+    """Notes of a bank in use: everything besides its events."""
 
     def words(number: int, count: int) -> str:
         return " ".join(sentence(number).split()[:count])
@@ -147,7 +147,9 @@ def rows(bank: str, sentence: Text, question: Text) -> list[Row]:
         return {"category": "insight", "title": title, "summary": sentence(n + 1)}
 
     async def submit(engine: Engine, n: int) -> None:
-        await engine.put_notes(bank, NewNotes(cards=(NewCard(**card(n)),)))
+        fields = card(n)
+        new = NewCard(category=fields["category"], title=fields["title"], summary=fields["summary"])
+        await engine.put_notes(bank, NewNotes(cards=(new,)))
 
     async def prompt(engine: Engine, _n: int) -> None:
         with suppress(NotFound):

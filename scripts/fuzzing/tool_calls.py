@@ -1,8 +1,8 @@
-"""Calls of the tools a server really has, made up from the schemas it lists.
+"""Tool calls generated from the schemas that a server lists.
 
-Most arguments fit their schema in type and are odd in value (what a person or a model might well
-send: empty, huge, in FTS or SQL syntax, in every script there is); some do not fit at all. Either
-way the answer is a result or a refusal, never an internal error.
+Most arguments have the right type and an unusual value: empty, huge, in FTS or SQL syntax, in many
+scripts. Some have the wrong type. The response must be a result or an error, never an internal
+error.
 """
 
 from random import Random
@@ -43,7 +43,7 @@ WRONG: Final[tuple[Any, ...]] = (None, True, 0, -1.5, "", [], {}, [None], {"a": 
 
 
 def tool_call(rng: Random, tools: list[Frame]) -> tuple[str, Frame]:
-    """A `tools/call` as method and params."""
+    """A `tools/call` request, as method and params."""
     tool = rng.choice(tools)
     schema = tool.get("inputSchema", {})
     properties: Frame = schema.get("properties", {})
@@ -59,7 +59,7 @@ def tool_call(rng: Random, tools: list[Frame]) -> tuple[str, Frame]:
 
 
 def value(rng: Random, schema: Frame, depth: int = 0) -> Any:
-    """A value for this schema, odd more often than not; one in ten is of the wrong type."""
+    """A value for this schema, mostly unusual; one in ten has the wrong type."""
     if rng.random() < 0.1 or depth > 3:
         return rng.choice(WRONG)
     if "enum" in schema and rng.random() < 0.9:

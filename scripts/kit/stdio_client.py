@@ -1,9 +1,8 @@
-"""A server as a child process and two descriptors: the leanest honest client we can write.
+"""Minimal stdio client: a server as a child process, read and written with `os.read`, `os.write`.
 
-Benches time a server, not a client library, so requests are encoded beforehand, `os.write` and
-`os.read` do the rest, and answers are only counted while the clock runs. They are checked
-afterwards: each id answered exactly once, each text the one that was sent. A run that fails the
-check is a failure, however fast it was.
+Benchmarks measure the server, not a client library. Requests are encoded in advance, and responses
+are only counted while the clock runs. They are verified afterwards: each id must be answered
+exactly once, with the text that was sent. A run that fails this check fails.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ LATEST_LEGACY: Final = "2025-11-25"
 
 
 class WireFault(Exception):
-    """The server did something no server may do: silence, a wrong id, a line that is no JSON."""
+    """The server violated the protocol: no response, a wrong id, or a line that is not JSON."""
 
 
 def request(identity: int | str, method: str, params: object = None) -> bytes:
@@ -54,7 +53,7 @@ def echo(identity: int | str, text: str) -> bytes:
 
 
 class Child:
-    """A server started by us, spoken to over its stdin and stdout, ended by us."""
+    """A server as a child process, with requests over its stdin and stdout."""
 
     def __init__(
         self, command: Sequence[str], env: Mapping[str, str] | None = None, log: Path | None = None
@@ -96,7 +95,7 @@ class Child:
             view = view[os.write(self.to, view) :]
 
     def line(self, seconds: float = 30.0) -> bytes:
-        """The next line, without its newline; silence for this long is a fault."""
+        """The next line without its newline; raises `WireFault` after the timeout."""
         deadline = time.monotonic() + seconds
         while b"\n" not in self.rest:
             left = deadline - time.monotonic()
@@ -110,7 +109,7 @@ class Child:
         return line
 
     def ask(self, data: bytes, identity: int | str, seconds: float = 30.0) -> dict[str, Any]:
-        """Sends a request and reads on to its answer, passing over notifications."""
+        """Send a request and read until its response; notifications are skipped."""
         self.send(data)
         while True:
             message: dict[str, Any] = msgspec.json.decode(self.line(seconds))
@@ -118,13 +117,13 @@ class Child:
                 return message
 
     def hang_up(self) -> None:
-        """Closes stdin, as clients end a server."""
+        """Close stdin, which tells the server to exit."""
         if self.process.stdin is not None and not self.process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
 
     def close(self, seconds: float = 5.0) -> int:
-        """Hangs up, gives the exit code, and kills a server that does not leave in time."""
+        """Close stdin and return the exit code; kill a server that does not exit in time."""
         self.hang_up()
         if self.process.stdout is not None:
             self.process.stdout.close()
@@ -136,7 +135,7 @@ class Child:
 
 
 class Answer(msgspec.Struct):
-    """Just enough of an echo answer to see whose it is."""
+    """The members of an echo response that identify its request."""
 
     class Result(msgspec.Struct):
         class Text(msgspec.Struct):
@@ -150,7 +149,7 @@ class Answer(msgspec.Struct):
 
 
 def check_echoes(received: bytes, first: int, count: int) -> None:
-    """Every id from `first` on answered exactly once, each with the text sent under it."""
+    """Check that every id from `first` on was answered exactly once with its own text."""
     decoder = msgspec.json.Decoder(Answer)
     seen = bytearray(count)
     for line in received.splitlines():
@@ -169,14 +168,14 @@ def check_echoes(received: bytes, first: int, count: int) -> None:
 
 
 def text_for(identity: int) -> str:
-    """The text a bench sends: ordinary in length, and different for every id."""
+    """The text of an echo call: of ordinary length, different for every id."""
     return f"the quick brown fox jumps over the lazy dog, {identity}"
 
 
 def echoes(first: int) -> Iterator[bytes]:
-    """Encoded echo requests with rising ids, without end."""
+    """An endless sequence of encoded echo requests with increasing ids."""
     identity = first
-    # One template and two substitutions: encoding must not be what limits the server.
+    # One template and two substitutions, so that encoding does not limit the server.
     template = echo(0, text_for(0)).replace(b'"id":0', b'"id":%d').replace(b", 0", b", %d")
     while True:
         yield template % (identity, identity)
@@ -184,7 +183,7 @@ def echoes(first: int) -> Iterator[bytes]:
 
 
 def resident_bytes(pid: int) -> int:
-    """The process's resident set, from procfs."""
+    """The resident set of a process, from procfs."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
@@ -192,5 +191,5 @@ def resident_bytes(pid: int) -> int:
 
 
 def open_descriptors(pid: int) -> int:
-    """How many descriptors the process holds open."""
+    """The number of open descriptors of a process."""
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())

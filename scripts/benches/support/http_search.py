@@ -1,7 +1,7 @@
-"""REST search beside the engine's own, at 10,000 memories: what HTTP adds to a call.
+"""Overhead of REST search over the engine's search at 10,000 memories.
 
-One process holds the engine and serves HTTP; the same queries go to both in turn, so that whatever
-else the machine does hits both alike. Run by `scripts/bench.py http --search`.
+One process holds the engine and serves HTTP. The same queries go to both in turn, so that other
+load on the machine affects both equally. Run by `scripts/bench.py http --search`.
 """
 
 import json
@@ -61,9 +61,9 @@ _WORDS: Final = [
 
 
 async def added() -> tuple[float, float]:
-    """The median seconds of a keyword search by the engine, and of the same one over REST."""
+    """Median seconds of a keyword search in the engine, and of the same search over REST."""
     random.seed(7)
-    # A line a request is part of what HTTP costs, but nobody wants to read them here.
+    # The log line of each request is part of the cost of HTTP, so log to nowhere.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     os.close(nowhere)

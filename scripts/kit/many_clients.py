@@ -1,9 +1,8 @@
-"""Many clients in one thread, each remembering what it asked and believing nothing.
+"""Many echo clients in one thread, which verify every response.
 
-A talker keeps a window of echo calls in flight. Every call carries a text that exists once in the
-whole run, so an answer that reached the wrong client, the wrong id or the same id twice is seen for
-what it is. Errors are answers too: they are counted by kind, and whether they are acceptable is for
-the caller to say.
+Each `Talker` keeps a window of echo calls in flight. Every call carries a text that is unique in
+the run, so a response to the wrong client, with the wrong id or sent twice is detected. Errors are
+counted by kind; the caller decides which ones are acceptable.
 """
 
 import contextlib
@@ -18,14 +17,14 @@ from typing import Any, Final
 
 import msgspec
 
-from scripts.kit import pipes
+from scripts.kit import stdio_client
 
 CHUNK: Final = 1 << 16
 TICK: Final = 0.005
 
 
-class Misdeed(Exception):
-    """An answer crossed over, came twice, or was never asked for."""
+class WrongResponse(Exception):
+    """A response went to the wrong client, arrived twice or was unsolicited."""
 
 
 class _Answer(msgspec.Struct):
@@ -40,7 +39,7 @@ _decode: Final = msgspec.json.Decoder(_Answer).decode
 
 @dataclass
 class Talker:
-    """One client: its descriptors, its open calls, what it has seen."""
+    """One client: its descriptors, its calls in flight and its counters."""
 
     name: str
     read: int
@@ -60,25 +59,25 @@ class Talker:
     _next: float = 0.0
 
     def open(self) -> None:
-        """Queues the handshake; its answer is waited for like any other."""
+        """Queue the handshake; its response is awaited like any other."""
         os.set_blocking(self.read, False)
         os.set_blocking(self.write, False)
         self.pending[0] = ("", time.perf_counter())
-        self._out += pipes.initialize(0) + pipes.INITIALIZED
+        self._out += stdio_client.initialize(0) + stdio_client.INITIALIZED
 
     def ask(self, now: float) -> None:
-        """Fills the window, no faster than the interval allows."""
+        """Fill the window, no faster than the interval allows."""
         if not self.is_open or self.closed:
             return
         while len(self.pending) < self.window and now >= self._next:
             self._number += 1
             text = f"{self.name}/{self._number}{self.filler}"
             self.pending[self._number] = (text, now)
-            self._out += pipes.echo(self._number, text)
+            self._out += stdio_client.echo(self._number, text)
             self._next = now + self.interval
 
     def flush(self) -> bool:
-        """Writes what can be written; says whether something is left."""
+        """Write without blocking; return whether data is left."""
         if self._out and not self.closed:
             try:
                 written = os.write(self.write, self._out)
@@ -110,12 +109,14 @@ class Talker:
         if answer.method is not None and answer.id is None:
             return
         if not isinstance(answer.id, int) or answer.id not in self.pending:
-            raise Misdeed(f"{self.name} never asked for this, or had it before: {line[:300]!r}")
+            raise WrongResponse(
+                f"{self.name} never asked for this, or had it before: {line[:300]!r}"
+            )
         text, sent = self.pending.pop(answer.id)
         self.waits.append(now - sent)
         if answer.id == 0:
             if answer.result is None:
-                raise Misdeed(f"{self.name} could not open: {line[:300]!r}")
+                raise WrongResponse(f"{self.name} could not open: {line[:300]!r}")
             self.is_open = True
             return
         if answer.error is not None:
@@ -125,7 +126,7 @@ class Talker:
             return
         content = (answer.result or {}).get("content") or [{}]
         if content[0].get("text") != text:
-            raise Misdeed(f"{self.name} asked for {text[:80]!r} and got {line[:300]!r}")
+            raise WrongResponse(f"{self.name} asked for {text[:80]!r} and got {line[:300]!r}")
         self.results += 1
 
 
@@ -136,10 +137,10 @@ def talk(
     patience: float = 20.0,
     tick: Callable[[float], None] = lambda now: None,
 ) -> None:
-    """Lets all of them ask for this long, then hears out what is open.
+    """Let all clients call for this long, then wait for the responses in flight.
 
-    `tick` is called every few milliseconds with the time since the start. Returns when nothing is
-    pending or patience runs out; what is pending then was lost, and stays in `Talker.pending`.
+    `tick` is called every few milliseconds with the time since the start. Returns when no call is
+    in flight or `patience` has passed; calls without a response remain in `Talker.pending`.
     """
     with contextlib.closing(selectors.DefaultSelector()) as selector:
         for talker in talkers:
@@ -170,7 +171,7 @@ def talk(
 
 
 def percentiles(talkers: Sequence[Talker]) -> tuple[float, float]:
-    """The median and the 99th percentile of every wait, in seconds."""
+    """The median and the 99th percentile of all latencies, in seconds."""
     waits = sorted(wait for talker in talkers for wait in talker.waits)
     if not waits:
         return float("nan"), float("nan")
@@ -178,7 +179,7 @@ def percentiles(talkers: Sequence[Talker]) -> tuple[float, float]:
 
 
 def lost(talkers: Sequence[Talker]) -> int:
-    """Calls that were never answered."""
+    """The number of calls that were never answered."""
     return sum(len(talker.pending) for talker in talkers)
 
 

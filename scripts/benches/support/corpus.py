@@ -1,7 +1,7 @@
-"""Short texts like memories, as many as asked for, the same every time on one machine.
+"""Corpus of short texts that resemble memories; the same on every run on one machine.
 
-Sentences of the documentation that is installed anyway (docstrings of the standard library and of
-the environment's packages). When there are not enough, halves of two sentences make new ones.
+The texts are sentences from installed docstrings (standard library and packages of the
+environment). If there are not enough, halves of two sentences are combined.
 """
 
 import ast

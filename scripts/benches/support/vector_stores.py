@@ -1,9 +1,10 @@
-"""What people would pick instead, measured on given texts, vectors and queries.
+"""The same measurements for other vector stores: sqlite-vec, chromadb and lancedb.
 
-Run by `engine.py` with an environment that has the peer installed; uses nothing of ours. Prints one
-JSON object: rows inserted a second until searchable, latency of vector and hybrid search, recall
-at 10, durable single puts a second, memory. "Hybrid" is each one's own when it has one, else the
-plain recipe (both lists, reciprocal ranks); a peer without keyword search has none.
+`engine.py` runs this file in an environment that has the store installed; it imports nothing of
+recalld. It prints one JSON object: rows inserted per second until searchable, latency of vector and
+hybrid search, recall at 10, durable single puts per second, memory. "Hybrid" is the store's own
+hybrid search, or else reciprocal rank fusion of both lists; a store without keyword search has
+none.
 """
 
 import json
@@ -16,10 +17,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-# This file is run by its path, which puts its folder first: a bench there is called http.
+# A file run by its path has its folder first on sys.path, where our modules could shadow others.
 sys.path = [place for place in sys.path if Path(place).resolve() != Path(__file__).parent.resolve()]
 
-import numpy as np  # noqa: E402  (after the path above)
+import numpy as np  # noqa: E402  (needs the path above)
 
 PUTS = 100
 
@@ -176,7 +177,7 @@ def measured(
     nearest: Callable[[Any, int], list[int]],
     words: Callable[[str, int], list[int]] | None,
 ) -> dict[str, Any]:
-    """Latency of both searches and recall of the vector one; embedding is not in it."""
+    """Latency of both searches without embedding, and recall of the vector search."""
     nearest(queries[0], 10)
     found: list[list[int]] = []
     seconds = [timed(partial(_collect, found, nearest, query)) for query in queries]

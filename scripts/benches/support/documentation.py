@@ -1,8 +1,7 @@
-"""Pages of documentation that every machine with Python has: the standard library's docstrings.
+"""Pages of documentation for the recall bench: docstrings of the standard library.
 
-A page is a docstring of forty words or more; its first sentence is what somebody who looks for it
-might say, so it is taken off the page and becomes the query. Nothing is imported: the sources are
-parsed, and nothing of them is kept.
+A page is a docstring of at least forty words. Its first sentence is removed and becomes the query.
+The sources are parsed, not imported, and the texts are not stored.
 """
 
 import ast
@@ -25,7 +24,7 @@ class Page(NamedTuple):
 
 
 def pages() -> list[Page]:
-    """Every page, in a fixed order, no summary and no text twice."""
+    """All pages in a fixed order, without duplicate summaries or texts."""
     found: dict[str, Page] = {}
     texts: set[str] = set()
     for path in _sources(Path(sysconfig.get_path("stdlib"))):
