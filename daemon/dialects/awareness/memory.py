@@ -4,12 +4,13 @@ The default memory always exists. Another one that nothing was written to is an 
 empty answer would hide a misspelt id.
 """
 
-from daemon.tools.specification import Context, Missing
+from daemon.tools.context import Context
+from daemon.tools.errors import Missing
 from daemon.tools.toolkit import Toolkit, provenance
 from store.errors import BankExists, BankNotFound
 from store.model import Filters, Provenance
 
-DIALECT = "awareness"
+NAME = "awareness"
 
 
 async def to_read(toolkit: Toolkit, context: Context, memory_id: str) -> str:
@@ -41,4 +42,4 @@ def people(user_id: str, agent_role: str = "", session_id: str = "") -> Filters:
 
 
 def from_here(context: Context) -> Provenance:
-    return provenance(context, DIALECT)
+    return provenance(context, NAME)

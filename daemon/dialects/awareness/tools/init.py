@@ -15,7 +15,7 @@ from daemon.dialects.awareness import memory, roles, rules
 from daemon.dialects.awareness.answers import ProfileView, SkillView, profile_view
 from daemon.dialects.awareness.arguments import InitArguments, at_least, labels
 from daemon.dialects.awareness.reading import bank_overview
-from daemon.tools.specification import Context
+from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit
 
 MOST: Final = 100

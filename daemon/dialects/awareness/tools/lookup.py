@@ -26,7 +26,7 @@ from daemon.dialects.awareness.language.vocabulary import (
 from daemon.dialects.awareness.reading import bank_overview
 from daemon.dialects.awareness.refusal import Refused
 from daemon.dialects.awareness.writing.extraction import CATEGORIES
-from daemon.tools.specification import Context
+from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit
 from store.model import Filters
 

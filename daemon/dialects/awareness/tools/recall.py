@@ -30,7 +30,7 @@ from daemon.dialects.awareness.reading import bank_overview, expansion, passages
 from daemon.dialects.awareness.reading.expansion import Cluster, Levels
 from daemon.dialects.awareness.reading.passages import Result
 from daemon.dialects.awareness.refusal import Refused
-from daemon.tools.specification import Context
+from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit, iso
 from store.model import Card, Filters, Found, Hit, Kind, Query
 

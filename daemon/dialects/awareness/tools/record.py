@@ -26,7 +26,8 @@ from daemon.dialects.awareness.writing import event_writer
 from daemon.dialects.awareness.writing.drafts import Draft, Skipped, sort_out
 from daemon.dialects.awareness.writing.event_writer import Counts
 from daemon.dialects.awareness.writing.history import entries_of
-from daemon.tools.specification import Context, Missing
+from daemon.tools.context import Context
+from daemon.tools.errors import Missing
 from daemon.tools.toolkit import Toolkit, iso
 from store.errors import NotFound
 
