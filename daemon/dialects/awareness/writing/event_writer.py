@@ -76,7 +76,7 @@ async def hand_for(toolkit: Toolkit, arguments: RecordArguments, context: Contex
         status=status,
         defaults=defaults,
         metadata=metadata,
-        provenance=memory.from_here(context),
+        provenance=memory.provenance_of(context),
     )
 
 
