@@ -37,7 +37,6 @@ from daemon.operations.tracing import find_tracer
 from daemon.rpc.hub import Hub
 from daemon.rpc.peer import DEFAULT_BANK
 from daemon.rpc.sessions import SessionKeeper
-from daemon.tools.specification import Registry
 from daemon.tools.surface import Surface
 from daemon.tools.toolkit import Toolkit
 from daemon.transports import unix
@@ -84,10 +83,9 @@ class Surfaces:
             raise LookupError("fixtures: this daemon was started without --fixtures")
         found = self._made.get(dialects)
         if found is None:
-            specs = build(chosen(dialects), self._toolkit)
             found = self._made[dialects] = Surface(
                 name=dialects,
-                tools=Registry(specs),
+                tools=build(chosen(dialects), self._toolkit),
                 resources=MemoryResources(self._toolkit),
                 prompts=MemoryPrompts(self._toolkit),
                 completions=MemoryCompletions(self._toolkit),

@@ -86,10 +86,11 @@ class Home:
             check=False,
         )
 
-    def serve(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def serve(self, *arguments: str, http: bool = False) -> subprocess.Popen[bytes]:
         """Start a daemon and return when it accepts connections."""
         reading, writing = os.pipe()
-        command = [COMMAND, "serve", "--no-http", "--ready-fd", str(writing), *arguments]
+        network = () if http else ("--no-http",)
+        command = [COMMAND, "serve", *network, "--ready-fd", str(writing), *arguments]
         self._daemon = subprocess.Popen(
             command,
             env=self.env,

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from daemon.dialects.awareness import tools
 from daemon.tools.authority import OWNER
-from daemon.tools.specification import BoundTool
+from daemon.tools.bound_tool import BoundTool
 from daemon.tools.toolkit import Toolkit
 from protocol.lifecycle import ClientCapabilities, Implementation
 from protocol.mcp import CallToolResult
