@@ -135,15 +135,17 @@ class NewDocument(Struct, frozen=True, kw_only=True):
     run: str | None = None  # the import run that saw it, for sweeping what it no longer saw
 
 
-class Document(Struct, frozen=True, kw_only=True):
-    """A document as it is kept. `updated_at` is the document's own, `indexed_at` ours."""
+class DocumentHeader(Struct, frozen=True, kw_only=True):
+    """A stored document without its body. `updated_at` is the document's own date.
+
+    `indexed_at` is the time at which the engine stored this version of it.
+    """
 
     rowid: int
     id: str
     source: str
     source_id: str
     title: str
-    body: str
     author: str | None
     url: str | None
     content_type: str
@@ -153,6 +155,12 @@ class Document(Struct, frozen=True, kw_only=True):
     indexed_at: int
     chunks: int
     run: str | None = None
+
+
+class Document(DocumentHeader, frozen=True, kw_only=True):
+    """A stored document with its body."""
+
+    body: str
 
 
 class Upserted(Struct, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from store.errors import InvalidInput
 from store.model import (
     Bank,
     Document,
+    DocumentHeader,
     Filters,
     Forgotten,
     Found,
@@ -278,9 +279,12 @@ class EmbeddedEngine(Notes, Care):
             bank, lambda connection: documents.find_by_source(connection, source, source_id)
         )
 
+    async def document_headers(self, bank: str, ids: Sequence[str]) -> list[DocumentHeader]:
+        return await self._read(bank, lambda connection: documents.headers(connection, ids))
+
     async def documents(
         self, bank: str, *, source: str | None = None, limit: int = 50, offset: int = 0
-    ) -> list[Document]:
+    ) -> list[DocumentHeader]:
         check_page(limit, offset)
         return await self._read(
             bank,

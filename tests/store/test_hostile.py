@@ -97,6 +97,7 @@ CALLS: Final[dict[str, dict[str, Any]]] = {
     },
     "document": {"bank": "w", "id": "d"},
     "find_document": {"bank": "w", "source": "s", "source_id": "1"},
+    "document_headers": {"bank": "w", "ids": ("d",)},
     "documents": {"bank": "w", "source": "s", "limit": 5, "offset": 0},
     "chunks": {"bank": "w", "document": "d"},
     "delete_documents": {"bank": "w", "ids": ("none",)},

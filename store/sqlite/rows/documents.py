@@ -19,6 +19,7 @@ from store.errors import InvalidInput, NotFound
 from store.model import (
     DOCUMENT_LIMIT,
     Document,
+    DocumentHeader,
     Item,
     NewDocument,
     NewMemory,
@@ -43,6 +44,8 @@ DOCUMENT_COLUMNS: Final[tuple[str, ...]] = (
     "metadata", "created_at", "updated_at", "indexed_at", "run", "chunks",
 )  # fmt: skip
 _SELECT: Final = f"SELECT {', '.join(DOCUMENT_COLUMNS)}, digest FROM documents"
+_HEADER_COLUMNS: Final = tuple(name for name in DOCUMENT_COLUMNS if name != "body")
+_SELECT_HEADER: Final = f"SELECT {', '.join(_HEADER_COLUMNS)} FROM documents"
 PUBLIC_ID: Final = COLUMNS.index("public_id")
 # What a chunk has from its document, and takes over when the document comes anew.
 _FOLLOWED: Final = (
@@ -150,21 +153,33 @@ def find_by_source(connection: Connection, source: str, source_id: str) -> Docum
     return None if row is None else document_of(row)
 
 
+def headers(connection: Connection, ids: Sequence[str]) -> list[DocumentHeader]:
+    """The headers of these documents, in the order given; unknown ids are left out."""
+    found: dict[str, DocumentHeader] = {}
+    for start in range(0, len(ids), 500):
+        some = ids[start : start + 500]
+        marks = ",".join("?" * len(some))
+        rows = connection.execute(f"{_SELECT_HEADER} WHERE public_id IN ({marks})", some)
+        found |= {header.id: header for header in map(_header_of, rows)}
+    return [found[id] for id in dict.fromkeys(ids) if id in found]
+
+
 def listing(
     connection: Connection, *, source: str | None, limit: int, offset: int
-) -> list[Document]:
-    """Documents, lately indexed first."""
+) -> list[DocumentHeader]:
+    """Document headers, most recently indexed first."""
     rows = connection.execute(
-        f"{_SELECT} WHERE ?1 IS NULL OR source = ?1"
+        f"{_SELECT_HEADER} WHERE ?1 IS NULL OR source = ?1"
         " ORDER BY indexed_at DESC, id DESC LIMIT ?2 OFFSET ?3",
         (source, limit, offset),
     )
-    return [document_of(row) for row in rows]
+    return [_header_of(row) for row in rows]
 
 
 def chunks_of(connection: Connection, document: str) -> list[Item]:
     """A document's chunks in its order, or `NotFound` when there is no such document."""
-    get(connection, document)
+    if not _is_taken(connection, document):
+        raise NotFound("document", document)
     rows = connection.execute(
         f"{SELECT} WHERE items.document = ? AND {LIVE} ORDER BY items.position", (document,)
     )
@@ -208,6 +223,23 @@ def document_of(row: tuple[Any, ...]) -> Document:
         rowid=row[0], id=row[1], source=row[2], source_id=row[3], title=row[4], body=row[5],
         author=row[6], url=row[7], content_type=row[8], metadata=_mapping(row[9]),
         created_at=row[10], updated_at=row[11], indexed_at=row[12], run=row[13], chunks=row[14],
+    )  # fmt: skip
+
+
+def _header_of(row: tuple[Any, ...]) -> DocumentHeader:
+    """The header in a row of `_SELECT_HEADER`.
+
+    The digest of a row covers the body, which is not read here. So only the metadata's JSON is
+    checked; `document_of` and the engine's `check` verify whole rows.
+    """
+    try:
+        metadata = _mapping(row[8])
+    except msgspec.DecodeError:
+        raise RowDamaged("document", row[0]) from None
+    return DocumentHeader(
+        rowid=row[0], id=row[1], source=row[2], source_id=row[3], title=row[4], author=row[5],
+        url=row[6], content_type=row[7], metadata=metadata, created_at=row[9], updated_at=row[10],
+        indexed_at=row[11], run=row[12], chunks=row[13],
     )  # fmt: skip
 
 
