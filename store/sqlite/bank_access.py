@@ -16,11 +16,9 @@ from store.sqlite.catalogue import Catalogue
 from store.sqlite.database import Connection
 from store.sqlite.rows import stats
 from store.sqlite.rows.memories import Changes, changing
-from store.validate import check_range
 
 T = TypeVar("T")
 
-PAGE_LIMIT: Final = 5_000
 LONG_READ_SECONDS: Final = 3_600.0  # for exports and backups, which read everything
 # What follows a put and counts towards a quota, as measured: the vector (384 half floats and its
 # row), and each word's place in the index, which FTS5 writes with the COMMIT.
@@ -128,8 +126,3 @@ async def shielded(work: Awaitable[T]) -> T:
     with anyio.CancelScope(shield=True):
         results.append(await work)
     return results[0]
-
-
-def check_page(limit: int, offset: int) -> None:
-    check_range("limit", limit, 1, PAGE_LIMIT)
-    check_range("offset", offset, 0, 2**31)

@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from store.border import typed
 from store.chunking import Chunk, chunk_ids, chunks
 from store.engine import Progress
 from store.errors import InvalidInput, NotFound
@@ -65,7 +64,6 @@ class PreparedDocument(Struct, frozen=True, kw_only=True):
 
 def check(new: NewDocument) -> None:
     """Refuse what cannot be kept, naming the field and the rule."""
-    typed(NewDocument, new)
     check_labels(
         source=new.source, source_id=new.source_id, id=new.id, title=new.title, author=new.author,
         url=new.url, content_type=new.content_type, run=new.run, session=new.session,

@@ -14,7 +14,7 @@ import msgspec
 from store.errors import NotFound, StorageDamaged
 from store.model import Filters, Item, Kind, Provenance
 from store.sqlite.database import Connection
-from store.validate import real, whole
+from store.validate import finite_float, integer
 
 COLUMNS: Final[tuple[str, ...]] = (
     "id", "public_id", "kind", "title", "text", "context", "category", "status", "level",
@@ -57,8 +57,8 @@ def as_stored(column: str, value: Any) -> Any:
     if value is None:
         return None
     if column in _REALS:
-        return real(column, value)
-    return whole(column, value) if column in _WHOLES else value
+        return finite_float(column, value)
+    return integer(column, value) if column in _WHOLES else value
 
 
 def is_sound(row: Row) -> bool:

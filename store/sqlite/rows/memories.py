@@ -13,7 +13,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from store.border import typed
 from store.errors import InvalidInput, KeyReused, NotFound, StorageDamaged, UndoExpired
 from store.model import KINDS, Filters, Forgotten, Item, Kind, NewMemory, Page, Provenance, Put
 from store.ranking.tokenizer import index_text
@@ -109,7 +108,6 @@ def changing(connection: Connection) -> Generator[Changes]:
 
 def prepare(new: NewMemory, now: int, *, of_document: bool = False) -> Prepared:
     """Check a put and do all of it that needs no database."""
-    new = typed(NewMemory, new)
     check(new)
     if new.kind == "chunk" and not of_document:
         raise InvalidInput("kind", "must not be chunk: only a document has chunks")
@@ -343,17 +341,6 @@ def encode_provenance(provenance: Provenance) -> str:
 
 
 # --- asking without ranking -------------------------------------------------------------------
-
-
-def get_many(connection: Connection, ids: Sequence[str]) -> list[Item]:
-    """The items with these ids, in the order asked for; unknown and forgotten ones are left out."""
-    found: dict[str, Item] = {}
-    for start in range(0, len(ids), 500):
-        some = ids[start : start + 500]
-        marks = ",".join("?" * len(some))
-        rows = connection.execute(f"{SELECT} WHERE items.public_id IN ({marks}) AND {LIVE}", some)
-        found |= {item.id: item for item in map(item_of, rows)}
-    return [found[id] for id in dict.fromkeys(ids) if id in found]
 
 
 def listing(
