@@ -199,24 +199,36 @@ def checked_filters(filters: Filters, place: str = "filters") -> Filters:
     """Filters that SQL can apply."""
     if filters is _NO_FILTERS or filters == _NO_FILTERS:
         return _NO_FILTERS
-    plain = checked(Filters, filters, place)
+    if not isinstance(cast(Any, filters), Filters):
+        raise InvalidInput(place, "must be a Filters")
+    fields = asdict(filters)
+    metadata = fields.pop("metadata")
+    _make_plain(fields, place)
+    plain = _converted(Filters, fields, place)
     for name in ("sources", "categories", "statuses", "levels"):
         if len(getattr(plain, name)) > LIST_LIMIT:
             raise InvalidInput(f"{place}.{name}", f"must not have more than {LIST_LIMIT} entries")
     if len((plain.contains or "").split()) > FILTER_LIMIT:
         raise InvalidInput(f"{place}.contains", f"must not have more than {FILTER_LIMIT} words")
-    if len(plain.metadata) > FILTER_LIMIT:
-        raise InvalidInput(f"{place}.metadata", f"must not name more than {FILTER_LIMIT} members")
-    if not plain.metadata:
+    if metadata == {}:
         return plain
-    metadata = {
+    members = _wanted_members(metadata, f"{place}.metadata")
+    return msgspec.structs.replace(plain, metadata=members)
+
+
+def _wanted_members(metadata: Any, field: str) -> dict[str, Any]:
+    if not isinstance(metadata, Mapping):
+        raise InvalidInput(field, "must be a JSON object")
+    wanted = cast("Mapping[Any, Any]", metadata)
+    if len(wanted) > FILTER_LIMIT:
+        raise InvalidInput(field, f"must not name more than {FILTER_LIMIT} members")
+    return {
         # A number too large to be stored is allowed here: no item has it, so nothing is found.
-        storable_text(f"{place}.metadata", name): wanted
-        if isinstance(wanted, int)
-        else plain_json(f"{place}.metadata.{name}", wanted)
-        for name, wanted in plain.metadata.items()
+        storable_text(field, name): value
+        if isinstance(value, int)
+        else plain_json(f"{field}.{name}", value)
+        for name, value in wanted.items()
     }
-    return msgspec.structs.replace(plain, metadata=metadata)
 
 
 def checked_query(query: Query) -> Query:
@@ -298,6 +310,8 @@ def _plain_member(member: Any, place: str, name: str) -> Any:
     if isinstance(member, list | tuple):
         members = cast("Sequence[Any]", member)
         return [_plain_member(each, place, f"{name}[{at}]") for at, each in enumerate(members)]
+    if isinstance(member, Mapping):
+        return plain_json(_within(place, name), member)
     if isinstance(member, set | frozenset):  # msgspec would take it, in no particular order
         raise InvalidInput(_within(place, name), "must be a list")
     return member

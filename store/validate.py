@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
-import msgspec
+import orjson
 
 from store.errors import (
     BankNameInvalid,
@@ -139,7 +139,7 @@ def encode_json(field: str, value: Mapping[str, Any] | list[Any] | tuple[Any, ..
     """The value as JSON. Raises `InvalidInput` naming the member that JSON cannot represent."""
     if not value:
         return "{}" if isinstance(value, Mapping) else "[]"
-    encoded = msgspec.json.encode(plain_json(field, value))
+    encoded = orjson.dumps(plain_json(field, value))
     if len(encoded) > METADATA_LIMIT:
         raise TextTooLong(field, len(encoded), METADATA_LIMIT)
     return encoded.decode()

@@ -55,9 +55,10 @@ from store.sqlite.catalogue import Catalogue, wall_clock
 from store.sqlite.database import Connection
 from store.sqlite.knowledge import Notes
 from store.sqlite.maintenance.operations import Care
-from store.sqlite.rows import documents, memories
+from store.sqlite.rows import documents, listing, memories
 from store.sqlite.rows.items import find
-from store.sqlite.rows.memories import Changes, Prepared
+from store.sqlite.rows.prepared import Prepared, prepare
+from store.sqlite.rows.transaction import WriteTransaction
 from store.sqlite.search.hybrid import HybridRanking
 from store.sqlite.sessions import Sessions
 from store.validate import (
@@ -148,7 +149,7 @@ class EmbeddedEngine(Notes, Care):
             if position % PREPARED_AT_ONCE == 0:
                 await checkpoint()
 
-        def work(changes: Changes) -> list[Put]:
+        def work(changes: WriteTransaction) -> list[Put]:
             kept: list[Put] = []
             for each in prepared:
                 kept.append(memories.put(changes, each))
@@ -188,7 +189,7 @@ class EmbeddedEngine(Notes, Care):
         limit, offset = page_arguments(limit, offset)
         return await self._read(
             bank,
-            lambda connection: memories.listing(
+            lambda connection: listing.listing(
                 connection, kinds=kinds, filters=filters, limit=limit, offset=offset, by="arrival"
             ),
         )
@@ -208,7 +209,7 @@ class EmbeddedEngine(Notes, Care):
         limit, offset = page_arguments(limit, offset)
         return await self._read(
             bank,
-            lambda connection: memories.listing(
+            lambda connection: listing.listing(
                 connection,
                 kinds=kinds,
                 filters=filters,
@@ -246,7 +247,7 @@ class EmbeddedEngine(Notes, Care):
             fields |= {"metadata": encode_json("metadata", metadata), "sameness": None}
         now = self._now()
 
-        def work(changes: Changes) -> Item:
+        def work(changes: WriteTransaction) -> Item:
             item = find(changes.connection, id)
             return memories.change_item(changes, item, now, **fields)
 
@@ -254,7 +255,7 @@ class EmbeddedEngine(Notes, Care):
 
     async def forget(self, bank: str, ids: Sequence[str]) -> Forgotten:
         bank, ids = bank_argument(bank), texts("ids", ids)
-        return await self._forget(bank, lambda connection: memories.rowids_of(connection, ids))
+        return await self._forget(bank, lambda connection: listing.rowids_of(connection, ids))
 
     async def forget_where(
         self, bank: str, *, kinds: Sequence[Kind] = (), filters: Filters
@@ -263,7 +264,7 @@ class EmbeddedEngine(Notes, Care):
         filters = checked_filters(filters)
         return await self._forget(
             bank,
-            lambda connection: memories.rowids_where(connection, kinds=kinds, filters=filters),
+            lambda connection: listing.rowids_where(connection, kinds=kinds, filters=filters),
         )
 
     async def undo(self, bank: str, token: str) -> int:
@@ -290,12 +291,8 @@ class EmbeddedEngine(Notes, Care):
         if known is not None:
             return known
         now = self._now()
-        prepare = partial(documents.prepare_document, document, now)
-        prepared = (
-            await anyio.to_thread.run_sync(prepare)
-            if len(document.body) > LARGE_TEXT
-            else prepare()
-        )
+        cut = partial(documents.prepare_document, document, now)
+        prepared = await anyio.to_thread.run_sync(cut) if len(document.body) > LARGE_TEXT else cut()
         return await self._put(
             bank,
             lambda changes: documents.upsert(changes, prepared, progress),
@@ -342,7 +339,7 @@ class EmbeddedEngine(Notes, Care):
         bank = bank_argument(bank)
         source, run = storable_text("source", source), storable_text("run", run)
 
-        def work(changes: Changes) -> int:
+        def work(changes: WriteTransaction) -> int:
             gone = documents.not_seen(changes.connection, source, run)
             return documents.delete(changes, gone)
 
@@ -356,14 +353,14 @@ class EmbeddedEngine(Notes, Care):
         memory = checked(NewMemory, memory)
         now = self._now()
         if len(memory.text) > LARGE_TEXT:
-            return await anyio.to_thread.run_sync(memories.prepare, memory, now)
-        return memories.prepare(memory, now)
+            return await anyio.to_thread.run_sync(prepare, memory, now)
+        return prepare(memory, now)
 
     async def _forget(self, bank: str, choose: Callable[[Connection], list[int]]) -> Forgotten:
         now = self._now()
         token = f"undo_{secrets.token_hex(16)}"
 
-        def work(changes: Changes) -> Forgotten:
+        def work(changes: WriteTransaction) -> Forgotten:
             rowids = choose(changes.connection)
             return memories.forget(
                 changes, rowids, token=token, now=now, undo_until=now + self._undo_ms

@@ -38,7 +38,8 @@ from store.model import (
 from store.sqlite.bank_access import Access
 from store.sqlite.rows import cards, days, memories, skills, tasks
 from store.sqlite.rows.items import find
-from store.sqlite.rows.memories import Changes
+from store.sqlite.rows.prepared import prepare
+from store.sqlite.rows.transaction import WriteTransaction
 from store.validate import check_range, integer, storable_text
 
 T = TypeVar("T")
@@ -54,10 +55,10 @@ class Notes(Access):
         notes = checked(NewNotes, notes)
         progress = callback("progress", progress)
         now = self._now()
-        events = [memories.prepare(event, now) for event in notes.events]
+        events = [prepare(event, now) for event in notes.events]
         total = len(events) + len(notes.cards) + len(notes.tasks) + len(notes.risks)
 
-        def work(changes: Changes) -> NotesKept:
+        def work(changes: WriteTransaction) -> NotesKept:
             done = 0
 
             def step(kept: T) -> T:

@@ -33,7 +33,7 @@ from store.model import (
 )
 from store.sqlite.database import Connection
 from store.sqlite.engine import EmbeddedEngine, open_engine
-from store.sqlite.rows.items import RowDamaged
+from store.sqlite.rows.table import RowDamaged
 from store.sqlite.search.hybrid import HybridRanking
 
 HALF: Final = "\ud800"  # half a surrogate pair

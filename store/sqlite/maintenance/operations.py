@@ -37,8 +37,8 @@ from store.sqlite.banks import DATABASE, SNAPSHOT, OpenBank, claim
 from store.sqlite.database import Connection, Database, file_error, file_errors
 from store.sqlite.maintenance import backup, erase, integrity, portability
 from store.sqlite.migrate import migrate
-from store.sqlite.rows import memories, stats
-from store.sqlite.rows.memories import Changes
+from store.sqlite.rows import listing, stats
+from store.sqlite.rows.transaction import WriteTransaction
 from store.validate import check_labels, storable_text
 
 IMPORT_BATCH: Final = 200
@@ -196,7 +196,7 @@ class Care(Access):
         check_labels(reason=reason)
         now = self._now()
 
-        def work(changes: Changes) -> Erased:
+        def work(changes: WriteTransaction) -> Erased:
             return erase.remove(changes, ids, documents=documents, reason=reason, now=now)
 
         return await self._erase(bank, work)
@@ -206,13 +206,13 @@ class Care(Access):
         check_labels(reason=reason)
         now = self._now()
 
-        def work(changes: Changes) -> Erased:
-            ids = memories.forgotten_ids(changes.connection)
+        def work(changes: WriteTransaction) -> Erased:
+            ids = listing.forgotten_ids(changes.connection)
             return erase.remove(changes, ids, reason=reason, now=now)
 
         return await self._erase(bank, work)
 
-    async def _erase(self, bank: str, work: Callable[[Changes], Erased]) -> Erased:
+    async def _erase(self, bank: str, work: Callable[[WriteTransaction], Erased]) -> Erased:
         """All steps of `erase.py`; the catalogue remembers until the last that it has begun."""
 
         async def erase_all(opened: OpenBank) -> Erased:
