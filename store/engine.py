@@ -92,10 +92,6 @@ class Engine(Protocol):
         ...
 
     async def get(self, bank: str, id: str) -> Item: ...
-    async def get_many(self, bank: str, ids: Sequence[str]) -> list[Item]:
-        """Those that are there, in the order asked for."""
-        ...
-
     async def recent(
         self,
         bank: str,

@@ -8,12 +8,14 @@ never used again.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 Kind = Literal["memory", "event", "card", "task", "risk", "narrative", "skill", "chunk"]
 Mode = Literal["keyword", "semantic", "hybrid"]
+
+Integer = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  # the range of an INTEGER column
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
@@ -399,8 +401,8 @@ class Filters(Struct, frozen=True, kw_only=True):
     levels: tuple[str, ...] = ()
     actor: str | None = None
     event_type: str | None = None
-    since: int | None = None  # occurred_at, inclusive
-    until: int | None = None  # occurred_at, exclusive
+    since: Integer | None = None  # occurred_at, inclusive
+    until: Integer | None = None  # occurred_at, exclusive
     min_confidence: float | None = None
     metadata: Mapping[str, Any] = {}  # each named member equals this
     contains: str | None = None  # each word of it, case-insensitive, in title or text

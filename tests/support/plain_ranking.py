@@ -14,7 +14,7 @@ from store.ranking.tokenizer import match_expression
 from store.sqlite.banks import OpenBank
 from store.sqlite.database import Connection
 from store.sqlite.rows.items import SELECT, item_of, where
-from store.sqlite.rows.memories import changing
+from store.sqlite.rows.transaction import counted
 
 DIMS = 8
 
@@ -71,7 +71,7 @@ def embed_pending(connection: Connection) -> None:
         "INSERT OR IGNORE INTO models (name, revision, dims) VALUES ('plain', '1', ?)", (DIMS,)
     )
     (model,) = connection.execute("SELECT id FROM models WHERE name = 'plain'").fetchone()
-    with changing(connection) as changes:
+    with counted(connection) as changes:
         for item, tokens in pending:
             content = vector(tokens)
             connection.execute(

@@ -30,7 +30,8 @@ from store.errors import EraseIncomplete, InvalidInput, NotFound
 from store.model import Erased
 from store.sqlite.database import BROKEN, Connection, checkpoint, opened_copy
 from store.sqlite.files import sync_directory
-from store.sqlite.rows.memories import Changes, delete_rows
+from store.sqlite.rows.memories import delete_rows
+from store.sqlite.rows.transaction import WriteTransaction
 
 WAIT_SECONDS: Final = 6.0  # a little longer than any reader of ours may read
 BUSY_MILLISECONDS: Final = 250
@@ -38,7 +39,12 @@ PAUSE_SECONDS: Final = 0.05
 
 
 def remove(
-    changes: Changes, ids: Sequence[str], *, reason: str, now: int, documents: Sequence[str] = ()
+    changes: WriteTransaction,
+    ids: Sequence[str],
+    *,
+    reason: str,
+    now: int,
+    documents: Sequence[str] = (),
 ) -> Erased:
     """Step 1. Items may be findable or forgotten; an id that is neither is `NotFound`."""
     connection = changes.connection

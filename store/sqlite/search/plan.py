@@ -39,7 +39,8 @@ from store.ranking.tokenizer import (
     quoted,
 )
 from store.sqlite.database import Connection
-from store.sqlite.rows.items import RowDamaged, fetch, find, is_unfiltered, item_of, where
+from store.sqlite.rows.items import fetch, find, is_unfiltered, item_of, where
+from store.sqlite.rows.table import RowDamaged
 from store.sqlite.vectors.cache import VectorCache, cosines_of, scan, stored_cosines
 
 POSTINGS: Final = 1_000  # rows of one term's list that are looked at

@@ -33,7 +33,7 @@ from store.model import (
 )
 from store.sqlite.database import Connection
 from store.sqlite.engine import EmbeddedEngine, open_engine
-from store.sqlite.rows.items import RowDamaged
+from store.sqlite.rows.table import RowDamaged
 from store.sqlite.search.hybrid import HybridRanking
 
 HALF: Final = "\ud800"  # half a surrogate pair
@@ -81,7 +81,6 @@ CALLS: Final[dict[str, dict[str, Any]]] = {
     "search": {"query": Query(bank="w", text="apples", filters=FILTERS, keywords="red")},
     "settle": {"bank": "w", "watch": None},
     "get": {"bank": "w", "id": "i"},
-    "get_many": {"bank": "w", "ids": ("i",)},
     "recent": {"bank": "w", "kinds": ("memory",), **PAGE},
     "timeline": {"bank": "w", "kinds": ("memory",), "newest_first": True, **PAGE},
     "change": {"bank": "w", "id": "i", "text": "x", "title": "y", "status": "z", "metadata": {}},
