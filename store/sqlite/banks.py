@@ -33,17 +33,11 @@ from store.errors import (
 )
 from store.model import Bank
 from store.sqlite.catalogue import Catalogue
-from store.sqlite.database import (
-    BROKEN,
-    Connection,
-    Database,
-    file_error,
-    file_errors,
-    storage_error,
-)
+from store.sqlite.database import Connection, Database
 from store.sqlite.files import make_private_directory, sync_directory
 from store.sqlite.maintenance.erase import finish
 from store.sqlite.migrate import migrate
+from store.sqlite.storage_errors import BROKEN, file_error, file_errors, storage_error
 from store.validate import bank_name, check_range
 
 OPEN_LIMIT: Final = 64

@@ -33,11 +33,12 @@ from store.model import (
 )
 from store.sqlite.bank_access import LONG_READ_SECONDS, Access, check_page, in_changes, shielded
 from store.sqlite.banks import DATABASE, SNAPSHOT, OpenBank, claim
-from store.sqlite.database import Connection, Database, file_error, file_errors
+from store.sqlite.database import Connection, Database
 from store.sqlite.maintenance import backup, erase, integrity, portability
 from store.sqlite.migrate import migrate
 from store.sqlite.rows import memories, stats
 from store.sqlite.rows.memories import Changes
+from store.sqlite.storage_errors import errno_name, file_error, file_errors
 from store.validate import check_labels
 
 IMPORT_BATCH: Final = 200
@@ -121,8 +122,7 @@ class Care(Access):
         try:
             total = await anyio.to_thread.run_sync(portability.verify, path)
         except OSError as error:
-            code = errno.errorcode.get(error.errno or 0, "?")
-            raise InvalidInput("path", f"cannot be read ({code})") from error
+            raise InvalidInput("path", f"cannot be read ({errno_name(error)})") from error
         await self._banks.ensure(bank)
         created = known = done = 0
         batches = portability.batches(path, IMPORT_BATCH)
@@ -283,5 +283,4 @@ def _not_exported(error: OSError, path: Path) -> StoreError:
     failure = file_error(error)
     if isinstance(failure, StorageFull):
         return failure
-    code = errno.errorcode.get(error.errno or 0, "?")
-    return InvalidInput("path", f"cannot be written ({code})")
+    return InvalidInput("path", f"cannot be written ({errno_name(error)})")

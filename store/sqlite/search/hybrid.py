@@ -29,7 +29,7 @@ from store.sqlite.banks import OpenBank
 from store.sqlite.catalogue import wall_clock
 from store.sqlite.search.plan import Meaning, Question, answer
 from store.sqlite.vectors.indexing import BankIndex
-from store.sqlite.worker import Worker
+from store.sqlite.vectors.model_thread import ModelThread
 
 AT_ONCE: Final = 128  # missing vectors that a search makes before it answers: a quarter of a second
 VECTORS_KEPT: Final = 32  # of the questions asked last
@@ -57,8 +57,8 @@ class HybridRanking:
         self._embedder = embedder or choose_embedder()
         self._now = now
         self._is_awake = eager  # whether vectors are made as items come
-        self._asking = Worker("store-ask")
-        self._making = Worker("store-embed")
+        self._asking = ModelThread("store-ask")
+        self._making = ModelThread("store-embed")
         self._vectors: dict[str, Future[Any]] = {}
         self._is_quick = False  # whether the last vector was made quickly
         self._tended: dict[str, _Tended] = {}

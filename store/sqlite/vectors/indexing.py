@@ -28,7 +28,7 @@ from store.sqlite.rows.memories import changing
 from store.sqlite.vectors.ann import GraphBuilder
 from store.sqlite.vectors.cache import EXTEND_AT, SnapshotBroken, VectorCache
 from store.sqlite.vectors.matrix import Vectors, pack, stored_size
-from store.sqlite.worker import Worker
+from store.sqlite.vectors.model_thread import ModelThread
 
 log: Final = logging.getLogger("recalld.store")
 
@@ -50,7 +50,7 @@ class Pending(Struct, frozen=True):
 class BankIndex:
     """One bank's vectors: which model's, how many are missing, and the cache searches use."""
 
-    def __init__(self, bank: OpenBank, embedder: Embedder, worker: Worker) -> None:
+    def __init__(self, bank: OpenBank, embedder: Embedder, worker: ModelThread) -> None:
         self.bank = bank
         self.cache = VectorCache(embedder.identity)
         self.model: int | None = None
