@@ -54,11 +54,8 @@ def storage_error(
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error):
         code = sqlite3.SQLITE_CORRUPT
-    known = _FAILURES.get(code & 0xFF)
-    if known is None:
-        kind, message = StorageFailed, f"the database refused the operation (code {code})"
-    else:
-        kind, message = known
+    refused = (StorageFailed, f"the database refused the operation (code {code})")
+    kind, message = _FAILURES.get(code & 0xFF, refused)
     if issubclass(kind, StorageFailed) and directory is not None and _is_full(directory):
         return StorageFull("no space left on the disk")
     return kind(message)

@@ -93,7 +93,7 @@ class Care(Access):
                     integrity.repair(connection, opened.directory)
 
             await opened.database.maintain(mend)
-            await self._void_caches(opened)
+            await self._ranking.reset(opened)
             await self._ranking.written(opened)
             return await self._check(opened)
 
@@ -101,7 +101,7 @@ class Care(Access):
         async with self._banks.use(bank) as opened:
             await opened.database.write(integrity.rebuild_words)
             await opened.database.write(integrity.forget_vectors)
-            await self._void_caches(opened)
+            await self._ranking.reset(opened)
             await self._ranking.written(opened)
             return await self._check(opened)
 
@@ -211,7 +211,7 @@ class Care(Access):
             return await shielded(erase_all(opened))  # begun, it is gone through with
 
     async def _finish_erase(self, opened: OpenBank) -> int:
-        await self._void_caches(opened)
+        await self._ranking.reset(opened)
 
         def finish(connection: Connection) -> int:
             with opened.files:
@@ -226,14 +226,6 @@ class Care(Access):
         copies = await opened.database.maintain(finish)
         await self._banks.note_erased(opened.bank)
         return copies
-
-    async def _void_caches(self, opened: OpenBank) -> None:
-        """Nothing made from the bank as it was may be used, or written, from now on.
-
-        No await lies between the two: whoever searches next finds no snapshot to begin with.
-        """
-        await self._ranking.reset(opened)
-        opened.drop_snapshot()
 
     async def _back_up(self, bank: Bank, database: Database, *, spare: str = "") -> BackedUp:
         now = self._now()

@@ -80,7 +80,7 @@ async def test_the_interface_of_aiosqlite_works_on_the_same_connection(tmp_path:
     opened = writer_connection(tmp_path / "one.db")
     await opened.run(opened.connected)
 
-    assert await opened.execute_fetchall("SELECT 1") == [(1,)]
+    assert [tuple(row) for row in await opened.execute_fetchall("SELECT 1")] == [(1,)]
 
     await opened.close()
 
