@@ -45,8 +45,8 @@ from store.embedding.embedder import Embedder, choose_embedder
 from store.model import MODES, NewMemory, Query
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from store.sqlite.search.hybrid import HybridRanking
-from store.sqlite.vectors.cache import stored_cosines
 from store.sqlite.vectors.matrix import unpack
+from store.sqlite.vectors.stored import stored_cosines
 
 PEERS = ("sqlite-vec", "chromadb", "lancedb")
 BANK = "bench"

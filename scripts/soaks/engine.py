@@ -24,29 +24,29 @@ from typing import Any
 
 import anyio
 
-from tests.faults.judge import ROOT, Witness, command, judge, run_victim
+from tests.faults.verifier import ROOT, ChildReport, child_command, run_child, verify
 
 FRESH_EVERY = 50  # kills in one data directory; then a new one, to bound its size
 
 
 def kills(count: int, seed: int, place: Path) -> dict[str, Any]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     acknowledged = 0
     slowest = 0.0
     directory = place / "kills"
     for n in range(count):
         if n % FRESH_EVERY == 0:
             shutil.rmtree(directory, ignore_errors=True)
-        witness = run_victim(
+        report = run_child(
             directory,
             seed + n,
-            kill_after_lines=dice.randrange(1, 300),
-            pause=dice.random() * 0.02,
+            kill_after_lines=rng.randrange(1, 300),
+            pause=rng.random() * 0.02,
         )
         started = time.monotonic()
-        anyio.run(judge, directory, witness)
+        anyio.run(verify, directory, report)
         slowest = max(slowest, time.monotonic() - started)
-        acknowledged += witness.acknowledged
+        acknowledged += report.acknowledged_count
         progress("kills", n + 1, count)
     return {"kills": count, "acknowledged": acknowledged, "lost": 0, "slowest_check": slowest}
 
@@ -80,7 +80,7 @@ _WRITE = """
 import sys
 from pathlib import Path
 import anyio
-from store.embedded import open_engine
+from store.sqlite.engine import open_engine
 from store.model import NewMemory
 
 async def main(directory):
@@ -100,7 +100,7 @@ import json, sys, time
 began = time.monotonic()
 from pathlib import Path
 import anyio
-from store.embedded import open_engine
+from store.sqlite.engine import open_engine
 from store.model import Query
 
 async def main(directory):
@@ -119,24 +119,30 @@ anyio.run(main, sys.argv[1])
 def cuts(count: int, seed: int, place: Path) -> dict[str, Any]:
     if shutil.which("fusermount3") is None:
         return {"cuts": 0, "skipped": "fusermount3 is not installed"}
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     acknowledged = 0
     for n in range(count):
         home = place / f"cut{n}"
-        witness = cut(home, lines=dice.randrange(2, 200), seed=0 if n % 2 else seed + n + 1)
-        anyio.run(judge, home / "outcome" / "data", witness)
-        acknowledged += witness.acknowledged
+        report = cut(home, lines=rng.randrange(2, 200), seed=0 if n % 2 else seed + n + 1)
+        anyio.run(verify, home / "outcome" / "data", report)
+        acknowledged += report.acknowledged_count
         shutil.rmtree(home, ignore_errors=True)
         progress("cuts", n + 1, count)
     return {"cuts": count, "acknowledged": acknowledged, "lost": 0}
 
 
-def cut(home: Path, *, lines: int, seed: int) -> Witness:
-    """One power cut: mount, write, cut, unmount."""
+def cut(home: Path, *, lines: int, seed: int) -> ChildReport:
+    """One power cut: mount, work, cut, unmount."""
     mountpoint = home / "mount"
     mountpoint.mkdir(parents=True)
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.lossyfs", str(mountpoint), str(home / "outcome")],
+        [
+            sys.executable,
+            "-m",
+            "tests.faults.lossy_filesystem",
+            str(mountpoint),
+            str(home / "outcome"),
+        ],
         cwd=ROOT,
     )
     try:
@@ -145,27 +151,27 @@ def cut(home: Path, *, lines: int, seed: int) -> Witness:
             if server.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit("the lossy file system could not be mounted")
             time.sleep(0.02)
-        victim = subprocess.Popen(
-            command(mountpoint / "data", seed, 10_000),
+        child = subprocess.Popen(
+            child_command(mountpoint / "data", seed, 10_000),
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        assert victim.stdout is not None
-        heard = b"".join(islice(victim.stdout, lines))
+        assert child.stdout is not None
+        output = b"".join(islice(child.stdout, lines))
         with suppress(OSError):
             (mountpoint / f".cut-{seed}").touch()
-        victim.kill()
-        heard += victim.stdout.read()  # no write is acknowledged after the cut
-        victim.wait()
-        victim.stdout.close()
+        child.kill()
+        output += child.stdout.read()  # nothing can be acknowledged that was not before the cut
+        child.wait()
+        child.stdout.close()
     finally:
         subprocess.run(["fusermount3", "-u", "-z", str(mountpoint)], check=False)
         server.terminate()
         server.wait()
-    witness = Witness()
-    witness.hear(heard)
-    return witness
+    report = ChildReport()
+    report.read(output)
+    return report
 
 
 def progress(what: str, done: int, total: int) -> None:

@@ -1,4 +1,7 @@
-"""Crowds, deaths, stampedes and deaf clients, in short (at length: `scripts/soak.py wire`)."""
+"""Many clients, killed daemons, simultaneous starts and clients that never read.
+
+Short versions of the runs of `scripts/soak.py wire`.
+"""
 
 import os
 import signal
@@ -13,30 +16,30 @@ from scripts.kit.duplex import Duplex
 from scripts.kit.recalld import alive, fresh_home, gone
 from scripts.soaks import wire
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.serial]
 
 
-def test_every_answer_in_a_crowd_reaches_the_one_who_asked_once() -> None:
+def test_many_clients_each_get_every_response_exactly_once() -> None:
     verdict = wire.crowd(clients=32, window=8, seconds=3.0)
     assert verdict.faults == []
 
 
-def test_bridges_outlive_their_daemon_and_leave_no_call_unanswered() -> None:
+def test_bridges_survive_daemon_kills_and_answer_every_call() -> None:
     verdict = wire.kills(bridges=3, seconds=5.0, every=2.0)
     assert verdict.faults == []
 
 
-def test_bridges_that_start_at_once_end_up_on_one_daemon() -> None:
+def test_bridges_started_at_once_share_one_daemon() -> None:
     verdict = wire.stampede(bridges=10, rounds=1)
     assert verdict.faults == []
 
 
-def test_clients_that_never_read_cost_no_memory_and_delay_nobody() -> None:
+def test_clients_that_never_read_neither_use_memory_nor_delay_others() -> None:
     verdict = wire.stalled_readers(clients=20, seconds=2.0)
     assert verdict.faults == []
 
 
-def test_connections_that_come_and_go_leave_nothing_behind() -> None:
+def test_short_connections_leak_no_memory_and_no_descriptors() -> None:
     verdict = wire.short_connections(visits=200)
     assert verdict.faults == []
 
@@ -58,7 +61,7 @@ def test_a_client_that_never_reads_stderr_is_still_answered(embedded: bool) -> N
         assert server.stdout is not None
         answers: list[bytes] = []
         duplex = Duplex(server.stdout.fileno(), server.stdin.fileno(), answers.append)
-        # Each leaves a line or more on stderr, together several times what a pipe holds.
+        # Each call logs at least one line on stderr; together they exceed the capacity of a pipe.
         frames = [stdio_client.initialize(), stdio_client.INITIALIZED]
         unknown = {"name": "nowhere"}
         printing = {"name": "print", "arguments": {"text": "x" * 2_000}}
@@ -75,7 +78,7 @@ def test_a_client_that_never_reads_stderr_is_still_answered(embedded: bool) -> N
 
 
 @pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "bridged"])
-def test_a_client_that_closes_our_output_ends_us_quietly(embedded: bool) -> None:
+def test_the_server_exits_cleanly_when_the_client_closes_stdout(embedded: bool) -> None:
     with (
         fresh_home() as home,
         stdio_client.Child(home.stdio(embedded=embedded), home.env, home.log) as child,
@@ -89,8 +92,8 @@ def test_a_client_that_closes_our_output_ends_us_quietly(embedded: bool) -> None
 
 
 @pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "bridged"])
-def test_the_death_of_the_client_ends_us_though_the_pipe_stays_open(embedded: bool) -> None:
-    """Another child of the client may have inherited the pipe, so that no end of file comes."""
+def test_the_server_exits_when_the_client_dies_and_its_pipe_stays_open(embedded: bool) -> None:
+    """If another child of the client has inherited the pipe, the server sees no end of file."""
     code = (
         "import subprocess, sys\n"
         "server = subprocess.Popen(sys.argv[1:], stderr=subprocess.DEVNULL)\n"
@@ -124,8 +127,8 @@ def test_the_death_of_the_client_ends_us_though_the_pipe_stays_open(embedded: bo
 
 
 @pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "bridged"])
-def test_signals_while_leaving_do_not_change_the_exit_code(embedded: bool) -> None:
-    """Old clients close the pipe and terminate in the same breath."""
+def test_signals_during_shutdown_do_not_change_the_exit_code(embedded: bool) -> None:
+    """Old clients close stdin and send SIGTERM at once."""
     with (
         fresh_home() as home,
         stdio_client.Child(home.stdio(embedded=embedded), home.env, home.log) as child,
@@ -139,8 +142,8 @@ def test_signals_while_leaving_do_not_change_the_exit_code(embedded: bool) -> No
         assert child.process.returncode == 0
 
 
-def test_a_client_that_leaves_during_its_searches_is_left_in_order() -> None:
-    """Embeddings run in a thread of a native library, which no exit of ours may run into."""
+def test_the_server_exits_cleanly_when_the_client_leaves_during_searches() -> None:
+    """A native library computes embeddings in threads, which an exit must not interrupt."""
     with (
         fresh_home() as home,
         stdio_client.Child(home.stdio(embedded=True, fixtures=False), home.env, home.log) as child,
