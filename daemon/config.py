@@ -143,6 +143,13 @@ SETTINGS: Final = (
         "answers waiting for a slow reader before its requests are no longer read",
     ),
     Setting(
+        "limits.answer_bytes",
+        ("RECALLD_ANSWER_BYTES",),
+        4 * MIB,
+        _integer(4096, 256 * MIB),
+        "JSON of one answer to a read-only tool call; longer lists are cut, other answers refused",
+    ),
+    Setting(
         "daemon.idle_seconds",
         ("RECALLD_IDLE_SECONDS",),
         600.0,
@@ -346,6 +353,7 @@ class Settings:
         self.in_flight_total: int = values["limits.in_flight_total"]
         self.connections: int = values["limits.connections"]
         self.output_bytes: int = values["limits.output_bytes"]
+        self.answer_bytes: int = values["limits.answer_bytes"]
         self.idle_seconds: float = values["daemon.idle_seconds"]
         self.start_seconds: float = values["daemon.start_seconds"]
         self.session_idle_days: float = values["sessions.idle_days"]
