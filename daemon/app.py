@@ -157,6 +157,7 @@ def _make_hub(settings: Settings, tasks: TaskGroup, store: Opened) -> Hub:
         now=wall_clock,
         final_limit=settings.final_limit,
         api_key=settings.api_key,
+        answer_bytes=settings.answer_bytes,
     )
     return Hub(
         settings,
