@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from daemon.bridge import attach
 from daemon.commands import bank_report
@@ -111,8 +111,12 @@ def run(chosen: SimpleNamespace, settings: Settings, run_locally: LocalRunner) -
         progress.clear()
     if chosen.verb == "export":
         _check_visible(request["path"], settings)
-    lines = [json.dumps(result)] if chosen.json else bank_report.lines(chosen.verb, result)
-    print_lines(lines)
+    try:
+        lines = bank_report.lines(chosen.verb, result)
+    except (KeyError, TypeError):
+        message = f"the daemon at {settings.socket} does not answer as recalld does"
+        raise Exit(UNAVAILABLE, message) from None
+    print_lines([json.dumps(result)] if chosen.json else lines)
     return DEGRADED if result.get("problems") else OK
 
 
@@ -242,10 +246,14 @@ def _execute_in_daemon(
 
 def _result(frame: dict[str, Any], settings: Settings) -> dict[str, Any]:
     if "result" in frame:
-        result: dict[str, Any] = frame["result"]
-        return result
-    error = frame.get("error", {})
-    data = error.get("data", {})
+        result: Any = frame["result"]
+        if not isinstance(result, dict):
+            raise ValueError("its result is not a JSON object")
+        return cast("dict[str, Any]", result)
+    error: Any = frame.get("error")
+    if not isinstance(error, dict):
+        raise ValueError("it sent neither a result nor an error")  # noqa: TRY004
+    data: Any = error.get("data", {})
     if "exit" in data:
         raise Exit(data["exit"], data["details"])
     if error.get("code") == -32601:
@@ -282,4 +290,7 @@ def frames(
         last_heard = time.monotonic()
         *lines, waiting = (waiting + chunk).split(b"\n")
         for line in lines:
-            yield json.loads(line)
+            message = json.loads(line)
+            if not isinstance(message, dict):
+                raise ValueError("it sent a line that is not a JSON object")  # noqa: TRY004
+            yield cast("dict[str, Any]", message)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -205,3 +206,32 @@ def test_a_read_only_file_system_is_exit_code_73(tmp_path: Path) -> None:
     assert done.returncode == 73
     assert "start.lock: Read-only file system" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"nonsense\n", b"[]\n", b"7\n", b'{"result":{}}\n', b'{"result":[]}\n', b'{"error":7}\n'],
+)
+@pytest.mark.parametrize("command", [["stdio"], ["bank", "list"]])
+def test_a_nonsense_peer_is_one_line_and_exit_code_69(
+    tmp_path: Path, command: list[str], answer: bytes
+) -> None:
+    path = tmp_path / "run" / "recalld.sock"
+    path.parent.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def respond() -> None:
+            link, _ = listener.accept()
+            with link:
+                link.recv(65_536)
+                link.sendall(answer)
+
+        with ThreadPoolExecutor(1) as thread:
+            responding = thread.submit(respond)
+            done = recalld(tmp_path, *command, stdin=subprocess.DEVNULL)
+            responding.result(PATIENCE)
+    assert done.returncode == UNAVAILABLE, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "the daemon at " in done.stderr
