@@ -22,9 +22,17 @@ class Embedding(NamedTuple):
 class Settings:
     """The values of all settings, and the directories."""
 
-    def __init__(self, directories: Directories, values: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        directories: Directories,
+        values: Mapping[str, Any],
+        client_rate_limit: int | None = None,
+    ) -> None:
         self.directories = directories
         self.requests_per_minute: int = values["limits.requests_per_minute"]
+        #: The rate limit in the environment of this process; None if there is none. A bridge sends
+        #: it to the daemon, which applies it to the session of this bridge only.
+        self.client_rate_limit = client_rate_limit
         self.frame_bytes: int = values["limits.frame_bytes"]
         self.in_flight: int = values["limits.in_flight"]
         self.in_flight_total: int = values["limits.in_flight_total"]
