@@ -12,7 +12,7 @@ among the first ten in 78.9 % instead of 81.2 %.
 import re
 from typing import Final
 
-from store.ranking.tokenizer import is_glue
+from store.ranking.tokenizer import is_stop_word
 
 LIMIT: Final = 5
 #: For what is not a question: a card, an event.
@@ -56,4 +56,4 @@ def keywords_of(question: str, limit: int = LIMIT) -> str:
 
 
 def _is_idle(word: str) -> bool:
-    return is_glue(word) or word.casefold() in _ASKING
+    return is_stop_word(word) or word.casefold() in _ASKING
