@@ -32,7 +32,7 @@ from daemon.memory.resources import MemoryResources
 from daemon.operations import directories, logs
 from daemon.operations.descriptors import Descriptors
 from daemon.operations.locks import owned
-from daemon.operations.tracing import find_tracer
+from daemon.operations.tracing import activate, find_opentelemetry
 from daemon.rpc.connections import Connections
 from daemon.rpc.gate import Gate
 from daemon.rpc.limiter import Limiter
@@ -165,12 +165,15 @@ def _make_services(settings: Settings, tasks: TaskGroup, store: Opened) -> Servi
         final_limit=settings.final_limit,
         api_key=settings.api_key,
     )
-    clock = time.monotonic
+    gate = make_gate(settings, time.monotonic)
+    telemetry = find_opentelemetry()
+    if telemetry is not None:
+        tasks.start_soon(activate, telemetry, gate.trace)
     return make_services(
         settings,
         tasks=tasks,
-        clock=clock,
-        gate=make_gate(settings, clock, find_tracer()),
+        clock=time.monotonic,
+        gate=gate,
         sessions=store.sessions,
         surfaces=DialectSurfaces(settings, toolkit),
         engine=store.engine.health,

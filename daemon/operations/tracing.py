@@ -3,19 +3,19 @@
 recalld does not depend on OpenTelemetry and sends nothing anywhere by itself. If the API can be
 imported and the operator has configured a tracer provider, each call is a span under the
 `traceparent` of its request. Without a provider the API is a no-op, and no span, context or carrier
-is created. Logs contain the trace id in any case.
+is created: an inactive tracer costs a call nothing. Logs contain the trace id in any case.
 """
 
 import importlib
 import re
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
+import anyio
+
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
-#: How often to look for a tracer provider while there is none. Looking costs a microsecond, which
-#: is a tenth of a small call.
+#: How often to look for a tracer provider while there is none.
 LOOK_SECONDS: Final = 1.0
 
 
@@ -26,10 +26,6 @@ def trace_id(traceparent: str | None) -> str:
 
 
 class Tracer(Protocol):
-    def is_active(self) -> bool:
-        """Whether spans go anywhere; if not, none need be created."""
-        ...
-
     def span(self, name: str, traceparent: str | None) -> AbstractContextManager[Any]:
         """A span for the duration of the block, in the caller's trace if there is one."""
         ...
@@ -38,34 +34,19 @@ class Tracer(Protocol):
 class OpenTelemetry:
     """Spans through OpenTelemetry's API (`opentelemetry.trace` and `opentelemetry.propagate`)."""
 
-    def __init__(
-        self, trace: Any, propagate: Any, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, trace: Any, propagate: Any) -> None:
         self._trace = trace
         self._propagate = propagate
-        self._clock = clock
         self._tracer: Any = None
-        self._look_at = float("-inf")
 
     def is_active(self) -> bool:
-        """A provider that is configured later is noticed within `LOOK_SECONDS`."""
-        if self._tracer is not None:
-            return True
-        now = self._clock()
-        if now < self._look_at:
-            return False
-        self._look_at = now + LOOK_SECONDS
-        self._tracer = self._find_tracer()
-        return self._tracer is not None
-
-    def _find_tracer(self) -> Any:
-        """The tracer of the configured provider; None while the API is a no-op."""
+        """Whether a tracer provider is configured; if not, every span would be a no-op."""
         trace = self._trace
         provider = trace.get_tracer_provider()
         if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)):
-            return None
-        tracer = trace.get_tracer("recalld")
-        return None if isinstance(tracer, trace.NoOpTracer) else tracer
+            return False
+        self._tracer = trace.get_tracer("recalld")
+        return not isinstance(self._tracer, trace.NoOpTracer)
 
     def span(self, name: str, traceparent: str | None) -> AbstractContextManager[Any]:
         parent = None
@@ -75,7 +56,16 @@ class OpenTelemetry:
         return span
 
 
-def find_tracer() -> Tracer | None:
+async def activate(
+    telemetry: OpenTelemetry, use: Callable[[Tracer], None], seconds: float = LOOK_SECONDS
+) -> None:
+    """Call `use` once a tracer provider is configured; look for it every so many seconds."""
+    while not telemetry.is_active():  # noqa: ASYNC110  (there is no event to wait for)
+        await anyio.sleep(seconds)
+    use(telemetry)
+
+
+def find_opentelemetry() -> OpenTelemetry | None:
     """OpenTelemetry if its API is installed, else None."""
     try:
         trace = importlib.import_module("opentelemetry.trace")

@@ -91,6 +91,10 @@ class Gate(Watched):
         self._meter = meter
         self._is_timed = True
 
+    def trace(self, tracer: Tracer) -> None:
+        """Create a span for each call from now on."""
+        self._tracer = tracer
+
     def begin(
         self, method: Method, call: Call, caller: GateCaller, concurrent: int
     ) -> "Outcome | Pending":
@@ -108,11 +112,10 @@ class Gate(Watched):
                 seconds = caller.window.admit()
                 if seconds:
                     raise RateLimited(self._limits.per_minute, seconds)
-            tracer = self._tracer
-            if tracer is None or not tracer.is_active():
+            if self._tracer is None:
                 result = method.handle(call, caller)
             else:
-                result = _traced(tracer, method, call, caller)
+                result = _traced(self._tracer, method, call, caller)
         except Exception as error:
             return self._failed(error, call, caller, started)
         if isinstance(result, bytes):

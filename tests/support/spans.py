@@ -9,9 +9,6 @@ class Spans:
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str | None]] = []
 
-    def is_active(self) -> bool:
-        return True
-
     @contextmanager
     def _span(self, name: str, parent: str | None) -> Iterator[None]:
         self.events.append(("begin", name, parent))

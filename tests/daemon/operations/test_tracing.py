@@ -6,12 +6,11 @@ from typing import Any
 import anyio
 import pytest
 
-from daemon.operations.tracing import LOOK_SECONDS, OpenTelemetry, trace_id
+from daemon.operations.tracing import OpenTelemetry, activate, trace_id
 from daemon.rpc.gate import CallLimits, Gate, Method, Pending
 from protocol.connection import Call
 from protocol.lifecycle import Meta
 from protocol.revisions import MODERN
-from tests.support.clock import FakeClock
 from tests.support.spans import Spans
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -101,29 +100,37 @@ def test_opentelemetry_continues_the_trace_of_the_caller() -> None:
     ]
 
 
-def test_nothing_is_created_while_the_provider_is_a_no_op() -> None:
-    api, clock = FakeApi(), FakeClock()
-    telemetry = OpenTelemetry(api, api, clock)
-    gate = Gate(LIMITS, clock=clock, tracer=telemetry)
-    call = Call(b"1", b"1", "x", b"{}", MODERN, Meta(traceparent=TRACE))
-
-    for provider in (api.ProxyTracerProvider(), api.NoOpTracerProvider()):
+@pytest.mark.anyio
+async def test_nothing_is_created_while_the_provider_is_a_no_op() -> None:
+    for provider in (FakeApi.ProxyTracerProvider(), FakeApi.NoOpTracerProvider()):
+        api = FakeApi()
         api.provider = provider
-        clock.advance(LOOK_SECONDS)
-        for _ in range(100):
-            assert gate.begin(METHOD, call, Nobody(), 1) == b"{}", "answered without a task"
+        gate = Gate(LIMITS, clock=lambda: 0.0)
+        call = Call(b"1", b"1", "x", b"{}", MODERN, Meta(traceparent=TRACE))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(activate, OpenTelemetry(api, api), gate.trace)
+            await anyio.lowlevel.checkpoint()
+            for _ in range(100):
+                assert gate.begin(METHOD, call, Nobody(), 1) == b"{}", "answered without a task"
+            tasks.cancel_scope.cancel()
+        assert api.events == ["looked"]
 
-    assert api.events == ["looked", "looked"]
 
-
-def test_a_provider_that_is_configured_later_is_noticed() -> None:
-    api, clock = FakeApi(), FakeClock()
-    telemetry = OpenTelemetry(api, api, clock)
-    assert not telemetry.is_active()
-    api.provider = object()
-    assert not telemetry.is_active()
-    clock.advance(LOOK_SECONDS)
-    assert telemetry.is_active()
+@pytest.mark.anyio
+async def test_a_provider_that_is_configured_later_is_used() -> None:
+    api = FakeApi()
+    gate = Gate(LIMITS, clock=lambda: 0.0)
+    call = Call(b"1", b"1", "x", b"{}", MODERN, Meta(traceparent=TRACE))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(activate, OpenTelemetry(api, api), gate.trace, 0.001)
+        await anyio.lowlevel.checkpoint()
+        assert gate.begin(METHOD, call, Nobody(), 1) == b"{}"
+        api.provider = object()
+    pending = gate.begin(METHOD, call, Nobody(), 1)
+    assert isinstance(pending, Pending)
+    with pending:
+        assert await pending.outcome == b"{}"
+    assert api.events[-1] == ("x", ("context", TRACE))
 
 
 def test_the_real_api_without_an_sdk_is_inactive() -> None:
