@@ -40,7 +40,6 @@ from daemon.rpc.peer import DEFAULT_BANK
 from daemon.rpc.services import Services, make_gate, make_services
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.shutdown import Shutdown
-from daemon.tools.specification import Registry
 from daemon.tools.surface import Surface
 from daemon.tools.toolkit import Toolkit
 from daemon.transports import unix
@@ -89,10 +88,9 @@ class DialectSurfaces:
             raise LookupError("fixtures: this daemon was started without --fixtures")
         found = self._made.get(dialects)
         if found is None:
-            specs = build(chosen(dialects), self._toolkit)
             found = self._made[dialects] = Surface(
                 name=dialects,
-                tools=Registry(specs),
+                tools=build(chosen(dialects), self._toolkit),
                 resources=MemoryResources(self._toolkit),
                 prompts=MemoryPrompts(self._toolkit),
                 completions=MemoryCompletions(self._toolkit),
@@ -204,7 +202,7 @@ async def serve(
         unix.check_length(settings.socket)
     _prepare(settings)
     with owned(settings.lock, "recalld serve"):
-        listener = passed or unix.bind(settings.socket, is_ours=settings.is_socket_ours)
+        listener = passed or unix.bind(settings.socket, is_ours=settings.is_socket_private)
         inode = 0 if passed else settings.socket.lstat().st_ino
         try:
             bound = _bind_http(settings) if http and not is_spawned else None
@@ -233,7 +231,7 @@ async def serve(
                 unix.remove(settings.socket, inode)
     _ignore_signals()
     log.info("daemon.stopped")
-    logs.settle()
+    logs.flush()
     return OK
 
 
@@ -273,7 +271,7 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
             await wire.shut()
             tasks.cancel_scope.cancel()
     _ignore_signals()
-    logs.settle()
+    logs.flush()
     return OK
 
 

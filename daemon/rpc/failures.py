@@ -14,7 +14,8 @@ import structlog
 from msgspec import Struct
 
 from daemon.tools.authority import Forbidden
-from daemon.tools.specification import ArgumentsRefused, Denied, Missing, ToolFailure, ToolSpec
+from daemon.tools.bound_tool import BoundTool
+from daemon.tools.errors import ArgumentsRefused, Denied, Missing, ToolFailure
 from protocol.errors import ErrorObject, Fault, ProtocolError, error_object, sentence
 from protocol.mcp import CallToolResult, error_result
 from protocol.revisions import Revision
@@ -116,7 +117,7 @@ FAULTS: Final[tuple[tuple[type[Exception], Fault, int], ...]] = (
 )
 
 
-def refusal(spec: ToolSpec, failure: Exception, revision: Revision) -> CallToolResult:
+def refusal(tool: BoundTool, failure: Exception, revision: Revision) -> CallToolResult:
     """A tool's failure as a result in the form of its dialect.
 
     Raises the failure if a JSON-RPC error reports it instead. Wrong arguments are a JSON-RPC error
@@ -124,25 +125,25 @@ def refusal(spec: ToolSpec, failure: Exception, revision: Revision) -> CallToolR
     them.
     """
     if isinstance(failure, Denied):
-        return spec.refuse(str(failure))
+        return tool.dialect.refuse(str(failure))
     if isinstance(failure, (ToolFailure, Forbidden)):
         return error_result(str(failure))
     if isinstance(failure, (ArgumentsRefused, InvalidInput)):
-        reason = reason_of(spec, failure)
+        reason = reason_of(tool, failure)
         if revision.argument_errors_are_results:
-            return spec.refuse(reason)
+            return tool.dialect.refuse(reason)
         raise ProtocolError(Fault.INVALID_PARAMS, reason) from None
-    if spec.fail is not None:
-        return spec.fail(failure)
+    if tool.dialect.fail is not None:
+        return tool.dialect.fail(failure)
     raise failure
 
 
-def reason_of(spec: ToolSpec, failure: Exception) -> str:
+def reason_of(tool: BoundTool, failure: Exception) -> str:
     """The reason of a failure; an engine field is named after the tool's argument."""
     if not isinstance(failure, InvalidInput):
         return str(failure)
     head, dot, rest = failure.field.partition(".")
-    return f"{spec.fields.get(head, head)}{dot}{rest}: {failure.rule}"
+    return f"{tool.argument_name(head)}{dot}{rest}: {failure.rule}"
 
 
 def status_of(failure: Exception) -> int:

@@ -12,8 +12,9 @@ from daemon.rpc.gate import Method
 from daemon.rpc.methods.common import STEADY, require_first_page, revision_of
 from daemon.rpc.subscriptions import Subscriptions
 from daemon.tools.authority import Forbidden
+from daemon.tools.bound_tool import Answer, BoundTool
 from daemon.tools.confirmation import DECLINED, can_confirm, confirmed
-from daemon.tools.specification import Answer, ArgumentsRefused, BoundTool, ToolFailure
+from daemon.tools.errors import ArgumentsRefused, ToolFailure
 from protocol import mcp
 from protocol.connection import Call
 from protocol.errors import Fault, ProtocolError
@@ -64,7 +65,7 @@ class ToolMethods:
                 return self._confirm_first(tool, typed, context)
             answer = tool.run(typed, context)
         except REPORTED as failure:
-            return self._shape(refusal(tool.spec, failure, revision), revision)
+            return self._shape(refusal(tool, failure, revision), revision)
         if isinstance(answer, Awaitable):
             return self._finish(tool, answer, revision)
         return self._shape(answer, revision)
@@ -75,7 +76,7 @@ class ToolMethods:
         try:
             answer = await pending
         except REPORTED as failure:
-            answer = refusal(tool.spec, failure, revision)
+            answer = refusal(tool, failure, revision)
         return self._shape(answer, revision)
 
     async def _confirm_first(self, tool: BoundTool, typed: Any, context: CallContext) -> bytes:
@@ -90,7 +91,7 @@ class ToolMethods:
             result = tool.run(typed, context)
             answer = await result if isinstance(result, Awaitable) else result
         except REPORTED as failure:
-            answer = refusal(tool.spec, failure, revision)
+            answer = refusal(tool, failure, revision)
         return self._shape(answer, revision)
 
     def _shape(self, answer: Answer, revision: Revision) -> bytes:

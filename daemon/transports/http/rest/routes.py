@@ -22,7 +22,8 @@ from daemon.rpc.gate import Gate, Method, Pending
 from daemon.rpc.limiter import SlidingWindow
 from daemon.rpc.subscriptions import Subscriptions
 from daemon.tools.authority import Principal
-from daemon.tools.specification import Answer, ArgumentsRefused, BoundTool, ToolFailure
+from daemon.tools.bound_tool import Answer, BoundTool
+from daemon.tools.errors import ArgumentsRefused, ToolFailure
 from daemon.tools.surface import Surface
 from daemon.transports.http.edge.access_log import AccessRecord
 from daemon.transports.http.edge.messages import (
@@ -244,7 +245,7 @@ def _run(call: Call, context: RestContext) -> bytes | Awaitable[bytes]:
         _require_object(call.params)
         raise
     except InvalidInput as failure:
-        failure.args = (reason_of(tool.spec, failure),)
+        failure.args = (reason_of(tool, failure),)
         raise
     if isinstance(answer, Awaitable):
         return _finish(answer, context)
@@ -256,7 +257,7 @@ async def _finish(pending: Awaitable[Answer], context: RestContext) -> bytes:
     try:
         context.answer = await pending
     except InvalidInput as failure:
-        failure.args = (reason_of(context.tool.spec, failure),)
+        failure.args = (reason_of(context.tool, failure),)
         raise
     return b""
 
