@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from store.embedding.embedder import HashedFeatures
+from store.embedding.hashed import HashedFeatures
 from store.engine import Engine
 from store.errors import InvalidInput, NumberNotFinite, StoreError
 from store.model import (

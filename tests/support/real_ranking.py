@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy  # noqa: F401  (hypothesis inspects numpy, even while the engine's thread is importing it)
 from anyio.abc import TaskGroup
 
-from store.embedding.embedder import HashedFeatures
+from store.embedding.hashed import HashedFeatures
 from store.sqlite.search.hybrid import HybridRanking
 from store.sqlite.vectors import cache, indexing
 

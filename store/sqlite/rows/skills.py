@@ -1,4 +1,4 @@
-"""Skills, narratives and agent profiles: what agents are told before they begin."""
+"""Skills, narratives and agent profiles, which agents read before they begin their work."""
 
 from typing import Any, Final
 
@@ -45,7 +45,7 @@ _PUT_PROFILE: Final = (
 
 
 def put_skill(transaction: WriteTransaction, skill: NewSkill, now: int) -> Put:
-    """Keep a skill under its name; another one under that name is replaced."""
+    """Store a skill. It replaces a skill with the same name."""
     check_text("name", skill.name, empty=False)
     check_text("summary", skill.summary, empty=False)
     check_list("methods", skill.methods)
@@ -73,13 +73,13 @@ def put_skill(transaction: WriteTransaction, skill: NewSkill, now: int) -> Put:
 
 
 def skills(connection: Connection, filters: Filters, *, limit: int) -> list[Skill]:
-    """Skills, lately put first."""
+    """Skills, newest first."""
     found = listing(connection, kinds=("skill",), filters=filters, limit=limit, by="arrival")
     return [skill_of(item) for item in found.items]
 
 
 def put_narrative(transaction: WriteTransaction, narrative: NewNarrative, now: int) -> Put:
-    """Keep what happened in a span; a newer telling of the same span replaces it."""
+    """Store the summary of a span. It replaces an older summary of the same span."""
     check_labels(span=narrative.span, name=narrative.name)
     new = NewMemory(
         kind="narrative",
@@ -99,7 +99,7 @@ def put_narrative(transaction: WriteTransaction, narrative: NewNarrative, now: i
 def narratives(
     connection: Connection, *, span: str, limit: int, filters: Filters
 ) -> list[Narrative]:
-    """Narratives of a span, latest name first (days are named so that they sort)."""
+    """Narratives of a span in descending order of name, which for days is the order of time."""
     wanted = msgspec.structs.replace(filters, categories=(span,))
     condition, values = where(wanted, ("narrative",))
     rows = connection.execute(

@@ -1,7 +1,7 @@
-"""Tasks and risks: what is to be done, and what may go wrong.
+"""Tasks and risks.
 
-A task that says the same as an open one is that one. Nothing here closes a task by itself: a
-status transaction because somebody names the id and the status.
+A new task that makes the same statement as an open one is a duplicate of it. A status changes only
+if a caller names the id and the new status.
 """
 
 from typing import Final
@@ -19,12 +19,13 @@ from store.model import (
     Risk,
     Task,
 )
-from store.ranking.similarity import candidates, same_substance, same_words
+from store.ranking.similarity import same_statement, same_words
 from store.sqlite.database import Connection
 from store.sqlite.rows.items import SELECT, find, item_of, where
 from store.sqlite.rows.listing import listing
 from store.sqlite.rows.memories import change_item, insert_row
 from store.sqlite.rows.prepared import prepare
+from store.sqlite.rows.similar import candidates
 from store.sqlite.rows.transaction import WriteTransaction
 from store.validate import check_choice, check_text, encode_json
 
@@ -35,7 +36,7 @@ _ORDER: Final = (
 
 
 def put(transaction: WriteTransaction, task: NewTask, now: int) -> Put:
-    """Keep a task, or recognise the open task that it is."""
+    """Store a task, unless an open task makes the same statement."""
     check_text("title", task.title, empty=False)
     check_choice("status", task.status, TASK_STATUSES)
     check_choice("priority", task.priority, LEVELS)
@@ -61,7 +62,7 @@ def put(transaction: WriteTransaction, task: NewTask, now: int) -> Put:
         if (
             known.status != "completed"
             and known.user == task.user
-            and same_substance(known.title, task.title)
+            and same_statement(known.title, task.title)
         ):
             known = change_item(transaction, known, now, repeats=known.repeats + 1)
             return Put(id=known.id, rowid=known.rowid, duplicate=True, repeats=known.repeats)
@@ -77,7 +78,7 @@ def change(
     priority: str | None = None,
     detail: str | None = None,
 ) -> Task:
-    """Change a task by its id."""
+    """Change the given fields of a task."""
     item = find(transaction.connection, id, kind="task")
     fields: dict[str, str] = {}
     if status is not None:
@@ -95,7 +96,7 @@ def change(
 def page(
     connection: Connection, filters: Filters, *, limit: int, offset: int
 ) -> tuple[list[Task], int]:
-    """Tasks: those in progress first, then by priority, then the newest; and how many in all."""
+    """A page of tasks (by status, priority and age, newest first), and the number of all tasks."""
     condition, values = where(filters, ("task",))
     total = connection.execute(f"SELECT count(*) FROM items WHERE {condition}", values).fetchone()
     rows = connection.execute(
@@ -105,7 +106,7 @@ def page(
 
 
 def put_risk(transaction: WriteTransaction, risk: NewRisk, now: int) -> Put:
-    """Keep a risk; an active one with the same title is brought up to date instead."""
+    """Store a risk, or update the existing risk with the same title."""
     check_text("title", risk.title, empty=False)
     check_choice("status", risk.status, RISK_STATUSES)
     check_choice("level", risk.level, LEVELS)
@@ -152,7 +153,7 @@ def change_risk(transaction: WriteTransaction, id: str, now: int, *, status: str
 def risk_page(
     connection: Connection, filters: Filters, *, limit: int, offset: int
 ) -> tuple[list[Risk], int]:
-    """Risks, newest first; and how many there are in all."""
+    """A page of risks, newest first, and the number of all risks."""
     found = listing(
         connection, kinds=("risk",), filters=filters, limit=limit, offset=offset, by="arrival"
     )

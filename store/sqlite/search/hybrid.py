@@ -21,7 +21,8 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from store.embedding.embedder import Embedder, HashedFeatures, choose_embedder, embedded
+from store.embedding.embedder import Embedder, choose_embedder, embedded
+from store.embedding.hashed import HashedFeatures
 from store.errors import EmbedderFailed, StorageError
 from store.model import Found, Mode, Query, Stage
 from store.ranking.fusion import MEANINGFUL, SPELLING_ONLY, Weights

@@ -26,18 +26,10 @@ from msgspec import Struct
 
 from store.errors import NotFound
 from store.model import Found, Hit, Item, Mode, Query
+from store.ranking.bm25 import CorpusStatistics, best_possible, bm25, inverse_frequency
 from store.ranking.fusion import Candidate, Ranked, Weights, rank
-from store.ranking.tokenizer import (
-    Marker,
-    Statistics,
-    Term,
-    best_possible,
-    bm25,
-    index_text,
-    inverse_frequency,
-    query_terms,
-    quoted,
-)
+from store.ranking.snippets import Marker
+from store.ranking.tokenizer import Term, index_text, query_terms, quoted
 from store.sqlite.connection import Connection
 from store.sqlite.rows.items import fetch, find, is_unfiltered, item_of, where
 from store.sqlite.rows.table import RowDamaged
@@ -346,8 +338,8 @@ class _Search:
             found[id] = _KeywordScore(score, is_phrase, is_exact)
         return found
 
-    def _statistics(self) -> Statistics:
-        return Statistics(
+    def _statistics(self) -> CorpusStatistics:
+        return CorpusStatistics(
             items=self.items, average_length=self.average, frequencies=self.frequencies
         )
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from store.embedding.embedder import Embedder, HashedFeatures
+from store.embedding.embedder import Embedder
+from store.embedding.hashed import HashedFeatures
 from store.model import NewMemory, Query, Stage
 from store.sqlite.database import Connection
 from store.sqlite.engine import EmbeddedEngine, open_engine
