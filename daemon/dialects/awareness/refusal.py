@@ -1,9 +1,9 @@
 """Error results of this dialect: `{"error": "…"}` as text and as structure, marked as an error.
 
-There are two kinds of refusal. `InvalidArgument` is for arguments that break a rule ("limit: must be
-at least 1"); the revision decides whether it is a result or a JSON-RPC error, as for arguments that
-break the schema. `daemon.tools.errors.Denied` is for the errors that the Awareness document defines
-and for things that do not exist; it is always a result.
+There are two kinds of refusal. `InvalidArgument` is for arguments that break a rule ("limit: must
+be at least 1"); the revision decides whether it is a result or a JSON-RPC error, as for arguments
+that break the schema. `daemon.tools.errors.Denied` is for the errors that the Awareness document
+defines and for things that do not exist; it is always a result.
 """
 
 from typing import Final
