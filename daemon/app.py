@@ -194,7 +194,7 @@ async def serve(
         unix.check_length(settings.socket)
     _prepare(settings)
     with owned(settings.lock, "recalld serve"):
-        listener = passed or unix.bind(settings.socket, is_ours=settings.is_socket_ours)
+        listener = passed or unix.bind(settings.socket, is_ours=settings.is_socket_private)
         inode = 0 if passed else settings.socket.lstat().st_ino
         try:
             bound = _bind_http(settings) if http and not is_spawned else None
@@ -219,7 +219,7 @@ async def serve(
                 unix.remove(settings.socket, inode)
     _ignore_signals()
     log.info("daemon.stopped")
-    logs.settle()
+    logs.flush()
     return OK
 
 
@@ -258,7 +258,7 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
             await wire.shut()
             tasks.cancel_scope.cancel()
     _ignore_signals()
-    logs.settle()
+    logs.flush()
     return OK
 
 

@@ -63,7 +63,7 @@ class Dispatcher:
             if method.counted and caller.window is not None:
                 wait = caller.window.admit()
                 if wait:
-                    raise RateLimited(self._limit, wait)
+                    raise RateLimited(caller.window.limit, wait)
             if self._tracer is None:
                 given = method.handle(call, caller)
             else:

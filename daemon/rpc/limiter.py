@@ -14,10 +14,10 @@ Clock = Callable[[], float]
 class SlidingWindow:
     """The admissions of one session."""
 
-    __slots__ = ("_clock", "_limit", "_seconds", "_stamps")
+    __slots__ = ("_clock", "_seconds", "_stamps", "limit")
 
     def __init__(self, *, limit: int, seconds: float, clock: Clock) -> None:
-        self._limit = limit
+        self.limit = limit
         self._seconds = seconds
         self._clock = clock
         self._stamps: deque[float] = deque()
@@ -27,7 +27,7 @@ class SlidingWindow:
         now = self._clock()
         stamps = self._stamps
         self._forget(now)
-        if len(stamps) < self._limit:
+        if len(stamps) < self.limit:
             stamps.append(now)
             return 0.0
         # Never 0.0 for a refusal, however the subtraction rounds.
@@ -53,26 +53,27 @@ class Limiter:
         self._clock = clock
         self._windows: dict[str, SlidingWindow] = {}
 
-    def window(self, key: str) -> SlidingWindow | None:
-        """The window of a session: the same one for as long as it holds admissions."""
-        if self.limit == 0:
+    def window(self, key: str, limit: int | None = None) -> SlidingWindow | None:
+        """The window of a session: the same one for as long as it holds admissions.
+
+        `limit` overrides the default limit for this session; 0 disables its rate limiter.
+        """
+        if (self.limit if limit is None else limit) == 0:
             return None
         found = self._windows.get(key)
         if found is None:
             found = SlidingWindow(limit=self.limit, seconds=self._seconds, clock=self._clock)
             self._windows[key] = found
+        if limit is not None:
+            found.limit = limit
         return found
 
-    def rename(self, old: str, new: str) -> SlidingWindow | None:
+    def rename(self, old: str, new: str, limit: int | None = None) -> SlidingWindow | None:
         """A connection turned out to be session `new`: its admissions go there."""
         window = self._windows.pop(old, None)
-        known = self._windows.get(new)
-        if known is not None:
-            return known
         if window is not None:
-            self._windows[new] = window
-            return window
-        return self.window(new)
+            self._windows.setdefault(new, window)
+        return self.window(new, limit)
 
     def drop(self, key: str) -> None:
         """A session is over and will not come back."""

@@ -305,6 +305,8 @@ class AttachParams(Struct, frozen=True, kw_only=True, rename="camel"):
     dialects: str = ""
     bank: str = ""
     fixtures: bool = False
+    #: Requests per minute of this session; None for the limit of the daemon.
+    rate_limit: Annotated[int, Meta(ge=0)] | None = None
     log_level: mcp.LogLevel | None = None
     uris: Annotated[list[str], Meta(max_length=MAX_SUBSCRIPTIONS)] = []
 

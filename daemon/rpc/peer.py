@@ -101,6 +101,7 @@ class Peer:
         self._scopes: dict[int, anyio.CancelScope] = {}
         self._questions = Questions()
         self._resume: str | None = None
+        self._rate_limit: int | None = None
         self._session_ready: anyio.Event | None = None
         hub.join(self)
 
@@ -273,6 +274,8 @@ class Peer:
         left = {"recalld/attach"} if params.version == self.hub.version else _GREETING
         self.connection.lifecycle.offered = self.surface.offered(self._private & left)
         self._resume = params.session
+        self._rate_limit = params.rate_limit
+        self.window = self.hub.limiter.window(self.name, self._rate_limit)
         self.log_level = params.log_level or self.log_level
         self.follower.uris.update(params.uris)
 
@@ -299,7 +302,7 @@ class Peer:
                     client_version=handshake.client.version if handshake else None,
                     bank=self.bank,
                 )
-                self.window = self.hub.limiter.rename(self.name, self.session_id)
+                self.window = self.hub.limiter.rename(self.name, self.session_id, self._rate_limit)
                 self._session_ready.set()
         await self._session_ready.wait()
         assert self.session_id is not None

@@ -22,9 +22,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.contracts.known import TOOLS
-from tests.contracts.tables import NONE, Parameter, Tool
-from tests.contracts.wire import MODERN, Client, Home
+from tests.contracts.client import MODERN, Client, Home
+from tests.contracts.tables.dialects import TOOLS
+from tests.contracts.tables.model import NONE, Parameter, Tool
 from tests.support.web import BOTH, modern, notification, request
 
 KEPT: Final = "kept"

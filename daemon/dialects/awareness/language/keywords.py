@@ -15,7 +15,7 @@ so the cost does not depend on the length of the text.
 import re
 from typing import Final
 
-from store.ranking.tokenizer import is_glue
+from store.ranking.tokenizer import is_stop_word
 
 LIMIT: Final = 5
 #: The limit for texts that are not questions, such as a card or an event.
@@ -70,4 +70,4 @@ def keywords_of(question: str, limit: int = LIMIT) -> str:
 
 
 def _is_common(word: str) -> bool:
-    return is_glue(word) or word.casefold() in _QUESTION_WORDS
+    return is_stop_word(word) or word.casefold() in _QUESTION_WORDS
