@@ -28,7 +28,7 @@ from store.engine import Progress
 from store.model import Bank, Found, NewMemory, Put, Query
 from store.sqlite.engine import open_engine
 from tests.daemon.dialects.awareness.test_laws import OneCaller
-from tests.daemon.test_packing import hit
+from tests.daemon.dialects.test_hindsight import hit
 from tests.support.clock import Clock
 from tests.support.plain_ranking import PlainRanking
 

@@ -27,7 +27,9 @@ from daemon.dialects.awareness.tools import init
 from daemon.dialects.awareness.writing import drafts, extraction, history
 from daemon.tools.token_estimate import estimate
 from store import chunking
-from store.ranking import tokenizer
+from store.ranking import snippets, tokenizer
+
+pytestmark = pytest.mark.serial
 
 SHORT: Final = 1_500
 TIMES: Final = 4
@@ -79,7 +81,7 @@ FUNCTIONS: Final[dict[str, Callable[[str], Any]]] = {
     "estimate": estimate,
     "index_text": tokenizer.index_text,
     "query_terms": tokenizer.query_terms,
-    "snippet": lambda text: tokenizer.Marker(tokenizer.query_terms("user a")).snippet(text),
+    "snippet": lambda text: snippets.Marker(tokenizer.query_terms("user a")).snippet(text),
     "chunks": chunking.chunks,
 }
 
