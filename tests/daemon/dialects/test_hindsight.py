@@ -48,7 +48,7 @@ def test_packing_is_greedy_within_the_budget_and_never_empty(
         assert sum(cost(fact) for fact in packed) <= budget
         assert all(fact.text == whole[fact.id] for fact in packed)
         left = budget
-        for each in hits:  # what was passed over did not fit where it stood
+        for each in hits:  # a skipped fact did not fit at its turn
             price = cost(pack([each], 10**6)[0])
             if each.item.id in order:
                 left -= price
