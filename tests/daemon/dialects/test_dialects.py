@@ -14,7 +14,7 @@ from daemon.dialects.registry import build, load
 from protocol.schema import result_schema_of, schema_of
 from store.model import EngineHealth
 from tests.support.toolkit import any_toolkit
-from tests.support.wire import running_hub
+from tests.support.wire import running_services
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -80,8 +80,8 @@ def test_result_schemas_keep_fields_named_like_schema_keywords() -> None:
 async def test_health_lists_the_degraded_parts_of_the_engine(
     tmp_path: Path, engine: EngineHealth, status: str, database: str, degraded: Any
 ) -> None:
-    async with running_hub(tmp_path, engine=engine) as hub:
-        health = await hub.health(hub.surface_for(""))
+    async with running_services(tmp_path, engine=engine) as services:
+        health = await services.health.report(services.surfaces())
 
     assert (health.status, health.database, health.degraded) == (status, database, degraded)
 

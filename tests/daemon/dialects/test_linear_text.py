@@ -29,8 +29,6 @@ from daemon.tools.token_estimate import estimate
 from store import chunking
 from store.ranking import snippets, tokenizer
 
-pytestmark = pytest.mark.serial
-
 SHORT: Final = 1_500
 TIMES: Final = 4
 GROWTH: Final = 10.0
