@@ -52,7 +52,7 @@ def test_packing_is_greedy_within_the_budget_and_never_empty(
         assert sum(cost(fact) for fact in packed) <= budget
         assert all(fact.text == whole[fact.id] for fact in packed)
         left = budget
-        for each in hits:  # what was passed over did not fit where it stood
+        for each in hits:  # a skipped fact did not fit at its position
             price = cost(pack([each], 10**6)[0])
             if each.item.id in order:
                 left -= price
@@ -65,14 +65,14 @@ def test_packing_is_greedy_within_the_budget_and_never_empty(
 
 
 @given(texts, st.integers(1, 400))
-def test_a_cut_fact_is_a_passage_of_it(text: str, budget: int) -> None:
+def test_a_shortened_fact_is_a_passage_of_it(text: str, budget: int) -> None:
     (fact,) = pack([hit(text)], budget)
 
     if fact.text != text:
         assert fact.text.removeprefix("…").removesuffix("…") in text
 
 
-def test_a_megabyte_is_cut_quickly_around_what_matched() -> None:
+def test_a_megabyte_is_shortened_quickly_around_the_match() -> None:
     telling = "the treasure is under the oak"
     text = "filler words everywhere. " * 20_000 + telling + " and more filler" * 20_000
     (fact,) = pack([hit(text, snippet=telling)], 120)
@@ -86,7 +86,7 @@ def test_an_empty_list_packs_to_nothing() -> None:
 
 
 SAMPLES: list[tuple[str, int]] = [
-    # What Claude 2's published vocabulary says of each.
+    # Token counts with the published vocabulary of Claude 2.
     ("User works at Google as a software engineer", 8),
     (json.dumps({"id": "550e8400-e29b-41d4-a716-446655440000", "type": "world"}), 32),
     ("Der Benutzer bevorzugt Python gegenüber JavaScript", 13),
@@ -95,11 +95,11 @@ SAMPLES: list[tuple[str, int]] = [
 
 
 @pytest.mark.parametrize(("text", "tokens"), SAMPLES)
-def test_an_estimate_is_never_far_too_low(text: str, tokens: Any) -> None:
+def test_an_estimate_is_never_much_too_low(text: str, tokens: Any) -> None:
     assert 0.8 * tokens <= estimate(text) <= 2.2 * tokens
 
 
 @given(st.text())
-def test_every_text_costs_something_and_more_text_costs_no_less(text: str) -> None:
+def test_an_estimate_is_positive_and_grows_with_the_text(text: str) -> None:
     assert (estimate(text) > 0) == bool(text)
     assert estimate(text + " word") >= estimate(text)
