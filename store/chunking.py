@@ -1,9 +1,9 @@
-"""Cutting a document where it cuts itself: at headings, blank lines, lines, sentences, words.
+"""Cutting documents into chunks at headings, blank lines, lines, sentences or words.
 
-A chunk is long enough to mean something and short enough for the embedding model to see all of it.
-It begins with the end of the chunk before it when both are of one section, so that a statement
-across the border is found too. Chunks start afresh at every heading: an edit changes the chunks of
-its section and leaves the others, with their ids and vectors, as they were.
+A chunk is long enough to be meaningful and short enough for the embedding model to read it whole.
+Within a section, a chunk begins with the end of the chunk before it, so that a statement across
+the boundary is found too. A heading starts a new chunk, unless the section before it is very short.
+So an edit changes the chunks of its section only, and the others keep their ids and vectors.
 """
 
 import re
@@ -13,20 +13,20 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 CHUNK_LIMIT: Final = 1_000  # characters, about 250 tokens
-CHUNK_LEAST: Final = 200  # a section shorter than this stays with the next one
-OVERLAP: Final = 150
+CHUNK_LEAST: Final = 200  # characters; a shorter section is joined with the next one
+OVERLAP: Final = 150  # characters
 
 _HEADING: Final = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _FENCE: Final = re.compile(r"[ \t]*(```|~~~)")
-# Where a text too long for one chunk is cut, best place first. Each matches at most one sign more
-# than it stands on, so looking for the last one is linear.
-_BORDERS: Final = (re.compile(r"\n"), re.compile(r"[.!?。！？][\s]"), re.compile(r"[。！？\s]"))
+# The places where a text that is too long for one chunk is cut, best first. Each pattern matches at
+# most two characters, so searching for its last match is linear.
+_BOUNDARIES: Final = (re.compile(r"\n"), re.compile(r"[.!?。！？][\s]"), re.compile(r"[。！？\s]"))
 
 
 class Chunk(NamedTuple):
-    """A piece of a body. `text` may begin before `start` by the overlap; offsets are characters."""
+    """A part of a body. Offsets are characters; `text` also contains the overlap before `start`."""
 
-    heading: str  # the headings it stands under, outermost first, joined by " > "
+    heading: str  # the headings above it, outermost first, joined by " > "
     text: str
     start: int
     end: int
@@ -35,14 +35,14 @@ class Chunk(NamedTuple):
 class _Block(NamedTuple):
     start: int
     end: int
-    heading: str | None  # the path of headings from here on, when this block is a heading
+    heading: str | None  # the path of headings, if this block is a heading
 
 
 def chunks(body: str) -> list[Chunk]:
-    """The body in pieces; at least one when there is anything but blanks in it."""
+    """The chunks of a body; at least one, unless the body is blank."""
     made: list[Chunk] = []
-    path = ""  # of the section we are in
-    begun_in = ""  # the section the open chunk began in
+    path = ""  # of the current section
+    chunk_path = ""  # of the section in which the current chunk begins
     start: int | None = None
     end = 0
     overlap_from: int | None = None
@@ -50,7 +50,7 @@ def chunks(body: str) -> list[Chunk]:
     def close() -> None:
         nonlocal start, overlap_from
         if start is not None and body[start:end].strip():
-            made.append(_chunk(body, begun_in, start, end, overlap_from))
+            made.append(_chunk(body, chunk_path, start, end, overlap_from))
             overlap_from = start
         start = None
 
@@ -64,21 +64,21 @@ def chunks(body: str) -> list[Chunk]:
             if start is not None and piece_end - start > CHUNK_LIMIT:
                 close()
             if start is None:
-                start, begun_in = piece_start, path
+                start, chunk_path = piece_start, path
             end = piece_end
     close()
     return made
 
 
 def chunk_ids(source: str, source_id: str, pieces: Sequence[Chunk]) -> list[str]:
-    """An id for each chunk that depends on its document and its words, not on its position."""
-    seen: dict[tuple[str, str], int] = {}
+    """An id for each chunk, derived from its document and its text, not from its position."""
+    counts: dict[tuple[str, str], int] = {}
     ids: list[str] = []
     for piece in pieces:
-        said = (piece.heading, piece.text)
-        seen[said] = seen.get(said, -1) + 1
+        content = (piece.heading, piece.text)
+        counts[content] = counts.get(content, -1) + 1
         hashed = blake2b(digest_size=16)
-        for part in (source, source_id, piece.heading, piece.text, str(seen[said])):
+        for part in (source, source_id, piece.heading, piece.text, str(counts[content])):
             encoded = part.encode()
             hashed.update(len(encoded).to_bytes(8, "big") + encoded)
         ids.append(f"chk_{hashed.hexdigest()}")
@@ -89,14 +89,14 @@ def _chunk(body: str, path: str, start: int, end: int, overlap_from: int | None)
     text = body[start:end].strip()
     if overlap_from is not None:
         tail = body[max(overlap_from, start - OVERLAP) : start].strip()
-        cut = _first_border(tail)
+        cut = _first_boundary(tail)
         if tail[cut:]:
             text = f"{tail[cut:]}\n{text}"
     return Chunk(path, text, start, end)
 
 
 def _blocks(body: str) -> Iterator[_Block]:
-    """Headings, fenced code, paragraphs, each with the blank lines after it; all of the body."""
+    """The headings, code blocks and paragraphs of a body, each with the blank lines after it."""
     path: list[tuple[int, str]] = []
     start = 0
     position = 0
@@ -127,26 +127,26 @@ def _blocks(body: str) -> Iterator[_Block]:
 
 
 def _pieces(body: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The block whole, or cut at the best places that keep every piece within the limit."""
+    """The block in pieces within the limit, cut at the best boundaries."""
     while end - start > CHUNK_LIMIT:
-        cut = _last_border(body, start + CHUNK_LIMIT // 2, start + CHUNK_LIMIT)
+        cut = _last_boundary(body, start + CHUNK_LIMIT // 2, start + CHUNK_LIMIT)
         yield start, cut
         start = cut
     if end > start:
         yield start, end
 
 
-def _last_border(body: str, least: int, most: int) -> int:
-    for border in _BORDERS:
-        found = deque(border.finditer(body, least, most), maxlen=1)
+def _last_boundary(body: str, least: int, most: int) -> int:
+    for boundary in _BOUNDARIES:
+        found = deque(boundary.finditer(body, least, most), maxlen=1)
         if found:
             return found[0].end()
     return most
 
 
-def _first_border(text: str) -> int:
-    for border in _BORDERS:
-        found = border.search(text, 0, len(text) // 2)
+def _first_boundary(text: str) -> int:
+    for boundary in _BOUNDARIES:
+        found = boundary.search(text, 0, len(text) // 2)
         if found:
             return found.end()
     return 0

@@ -1,8 +1,7 @@
-"""The engine, as everybody else knows it: verbs over banks, free of how they are kept.
+"""The engine's interface: all operations on banks, independent of the storage below.
 
-`EmbeddedEngine` (embedded.py) is the first implementation. A second one would speak to a database
-server; nothing in these signatures knows SQLite. Every verb may raise `StoreError`; a verb that
-returns has done what it says, durably.
+`store.sqlite.engine.EmbeddedEngine` implements it. Every operation may raise `StoreError`. When an
+operation returns, its effect is on stable storage.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from store.model import (
     Checked,
     Day,
     Document,
+    DocumentHeader,
     EngineHealth,
     Erased,
     Exported,
@@ -51,19 +51,23 @@ from store.model import (
 )
 from store.sqlite.sessions import Sessions
 
-#: How many are done, of how many. May be called on a thread of the engine's, and before the commit;
-#: should the work be done again, it counts from the beginning.
+#: Called with the number of finished steps and the total. The engine may call it on one of its
+#: threads and before the commit. If the work is repeated, the count begins again.
 Progress = Callable[[int, int], None]
 ANY = Filters()
 
 
 class Engine(Protocol):
-    """What a surface may ask for. `bank` is always a bank's name."""
+    """The operations of an engine. `bank` is always the name of a bank.
+
+    Operations on an unknown bank raise `BankNotFound`, except those that put something: they create
+    the bank.
+    """
 
     @property
     def sessions(self) -> Sessions: ...
 
-    # --- banks: unknown ones are `BankNotFound`, except where something is put -------------
+    # --- banks -----------------------------------------------------------------------------
     def bank(self, name: str) -> Bank: ...
     def banks(self) -> list[Bank]: ...
     async def create_bank(self, name: str, *, quota_bytes: int | None = None) -> Bank: ...
@@ -73,28 +77,24 @@ class Engine(Protocol):
 
     # --- items -----------------------------------------------------------------------------
     async def put(self, bank: str, memory: NewMemory) -> Put:
-        """Keep a memory; it is found by its words when this returns. An unknown bank is made."""
+        """Store a memory. Keyword search finds it when this returns."""
         ...
 
     async def put_many(
         self, bank: str, new: Sequence[NewMemory], *, progress: Progress | None = None
     ) -> list[Put]:
-        """Keep all of them or none."""
+        """Store all of the memories or, on an error, none."""
         ...
 
     async def search(self, query: Query) -> Found: ...
     async def settle(self, bank: str, *, watch: Callable[[Stage], None] | None = None) -> None:
-        """Wait until all that was put can be found by meaning too; imports and benches do.
+        """Wait until every vector is computed and every index is complete.
 
-        `watch` hears how far it is, after each batch of vectors and each part of the graph.
+        `watch` is called after each batch of vectors and each part of the graph.
         """
         ...
 
     async def get(self, bank: str, id: str) -> Item: ...
-    async def get_many(self, bank: str, ids: Sequence[str]) -> list[Item]:
-        """Those that are there, in the order asked for."""
-        ...
-
     async def recent(
         self,
         bank: str,
@@ -104,7 +104,7 @@ class Engine(Protocol):
         limit: int = 20,
         offset: int = 0,
     ) -> Page:
-        """What arrived last, first."""
+        """Items in the order of their insertion, newest first."""
         ...
 
     async def timeline(
@@ -117,7 +117,7 @@ class Engine(Protocol):
         offset: int = 0,
         newest_first: bool = True,
     ) -> Page:
-        """What happened, in order of when it happened."""
+        """Items in the order of their `occurred_at`."""
         ...
 
     async def change(
@@ -132,7 +132,7 @@ class Engine(Protocol):
     ) -> Item: ...
 
     async def forget(self, bank: str, ids: Sequence[str]) -> Forgotten:
-        """Make items unreachable at once; `undo` brings them back for a while."""
+        """Hide items from every operation. `undo` restores them for a limited time."""
         ...
 
     async def forget_where(
@@ -147,9 +147,9 @@ class Engine(Protocol):
         documents: Sequence[str] = (),
         reason: str = "asked for",
     ) -> Erased:
-        """Leave no copy of these in any file of ours; forgotten ones included.
+        """Remove every copy of these items, forgotten or not, from all files of the engine.
 
-        A chunk goes with its document: name all of its chunks or, better, the document.
+        A chunk is erased with its document: name the document, or all of its chunks.
         """
         ...
 
@@ -161,25 +161,35 @@ class Engine(Protocol):
     ) -> Upserted: ...
     async def document(self, bank: str, id: str) -> Document: ...
     async def find_document(self, bank: str, source: str, source_id: str) -> Document | None: ...
+    async def document_headers(self, bank: str, ids: Sequence[str]) -> list[DocumentHeader]:
+        """The documents with these ids, without their bodies, in the order given.
+
+        Unknown ids are left out.
+        """
+        ...
+
     async def documents(
         self, bank: str, *, source: str | None = None, limit: int = 50, offset: int = 0
-    ) -> list[Document]: ...
+    ) -> list[DocumentHeader]:
+        """Documents without their bodies, most recently indexed first."""
+        ...
+
     async def chunks(self, bank: str, document: str) -> list[Item]:
-        """The chunks of a document, in its order."""
+        """The chunks of a document, in their order."""
         ...
 
     async def delete_documents(self, bank: str, ids: Sequence[str]) -> int: ...
     async def sweep_documents(self, bank: str, source: str, run: str) -> int:
-        """Delete the documents of a source that this import run did not see."""
+        """Delete the documents of a source that this import run did not put."""
         ...
 
     async def sources(self, bank: str) -> tuple[SourceCount, ...]: ...
 
-    # --- what agents write down ------------------------------------------------------------
+    # --- knowledge of agents ---------------------------------------------------------------
     async def put_notes(
         self, bank: str, notes: NewNotes, *, progress: Progress | None = None
     ) -> NotesKept:
-        """Keep cards, tasks, risks, events, profiles and new task statuses: all or none."""
+        """Store cards, tasks, risks, events, profiles and task statuses in one transaction."""
         ...
 
     async def days(
@@ -191,7 +201,7 @@ class Engine(Protocol):
         each: int = 12,
         limit: int = 90,
     ) -> list[Day]:
-        """The last days on which something happened, latest first, with the latest of each."""
+        """The last days with items, latest first, each with its latest items."""
         ...
 
     async def put_cards(self, bank: str, new: Sequence[NewCard]) -> list[CardOutcome]: ...
@@ -232,17 +242,17 @@ class Engine(Protocol):
     async def profiles(self, bank: str) -> list[AgentProfile]: ...
     async def delete_profile(self, bank: str, agent_role: str) -> None: ...
 
-    # --- numbers, health, care -------------------------------------------------------------
+    # --- statistics, health, maintenance ---------------------------------------------------
     async def stats(self, bank: str) -> Stats: ...
     async def sessions_in(self, bank: str, *, limit: int = 50) -> list[SessionActivity]: ...
     def health(self) -> EngineHealth: ...
     async def check(self, bank: str) -> Checked: ...
     async def repair(self, bank: str) -> Checked:
-        """Mend what follows from the rows, put damaged rows aside, and check again."""
+        """Move damaged rows out of the bank, rebuild derived data where needed, and check again."""
         ...
 
     async def rebuild(self, bank: str) -> Checked:
-        """Make words and vectors again from the rows."""
+        """Rebuild words and vectors from the rows."""
         ...
 
     async def export(
@@ -254,7 +264,7 @@ class Engine(Protocol):
     async def back_up(self, bank: str) -> BackedUp: ...
     async def backups(self, bank: str) -> list[BackedUp]: ...
     async def restore(self, bank: str, name: str) -> BackedUp:
-        """Put a backup in the bank's place; what was there becomes a backup itself."""
+        """Replace the bank by a backup. The replaced state is backed up first."""
         ...
 
     async def close(self) -> None: ...

@@ -1,20 +1,20 @@
-"""What the engine can fail at, in its own words: each failure is a fact that carries its data.
+"""The engine's errors. Each is a fact with its data.
 
-Nothing here knows a number, a status or a wire. Messages name the thing and the rule that was
-broken; they never hold memory text, SQL or a path (but one the caller gave), because a caller may
-pass them on to a stranger.
+No error knows a JSON-RPC code or an HTTP status; the daemon maps them. Messages name the thing and
+the rule that was broken. They contain no memory text, no SQL and no path except one that the caller
+gave, because a caller may show them to others.
 """
 
 
 class StoreError(Exception):
-    """The engine could not do what was asked; nothing of it was written."""
+    """An operation failed, and nothing of it was written."""
 
 
-# --- what the caller asked for cannot be asked ------------------------------------------------
+# --- invalid arguments ------------------------------------------------------------------------
 
 
 class InvalidInput(StoreError):
-    """A value breaks a rule of the engine. `field` and `rule` say which."""
+    """A value breaks a rule of the engine. `field` and `rule` name both."""
 
     def __init__(self, field: str, rule: str) -> None:
         super().__init__(f"{field}: {rule}")
@@ -22,14 +22,14 @@ class InvalidInput(StoreError):
         self.rule = rule
 
     def within(self, place: str) -> "InvalidInput":
-        """The same fault, seen from further out: `text` becomes `memories[3].text`."""
+        """The same error with a longer path: `text` becomes `memories[3].text`."""
         self.field = f"{place}.{self.field}"
         self.args = (f"{self.field}: {self.rule}",)
         return self
 
 
 class TextTooLong(InvalidInput):
-    """A text is longer than the engine keeps."""
+    """A text is longer than its limit."""
 
     def __init__(self, field: str, size: int, limit: int) -> None:
         super().__init__(field, f"is {size} bytes of UTF-8, the limit is {limit}")
@@ -38,7 +38,7 @@ class TextTooLong(InvalidInput):
 
 
 class TextNotStorable(InvalidInput):
-    """A text holds U+0000 or half a surrogate pair, which cannot come back byte-identical."""
+    """A text contains U+0000 or an unpaired surrogate and could not be returned byte-identical."""
 
 
 class NumberNotFinite(InvalidInput):
@@ -56,26 +56,30 @@ class BankNameInvalid(InvalidInput):
 
 
 class ImportRefused(InvalidInput):
-    """A file offered for import is not what it says it is."""
+    """A file cannot be imported: it is damaged or has another format."""
 
 
-# --- what was named is not there, or is there already -----------------------------------------
+# --- missing or existing things ---------------------------------------------------------------
 
 
 class BankNotFound(StoreError):
+    """No bank has this name."""
+
     def __init__(self, bank: str) -> None:
         super().__init__(f"no memory bank named {bank!r}")
         self.bank = bank
 
 
 class BankExists(StoreError):
+    """Another bank has this name."""
+
     def __init__(self, bank: str) -> None:
         super().__init__(f"a memory bank named {bank!r} exists already")
         self.bank = bank
 
 
 class NotFound(StoreError):
-    """No item, document or other thing of that kind has this id in this bank."""
+    """The bank has no item, document or other thing of this kind with this id."""
 
     def __init__(self, kind: str, id: str) -> None:
         super().__init__(f"no {kind} with id {id!r}")
@@ -84,7 +88,7 @@ class NotFound(StoreError):
 
 
 class KeyReused(StoreError):
-    """An idempotency key came back with other content than the first time."""
+    """An idempotency key was used again with other content."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"idempotency key {key!r} was used before with other content")
@@ -92,7 +96,7 @@ class KeyReused(StoreError):
 
 
 class UndoExpired(StoreError):
-    """The undo window of a forget is over, or the thing was never forgotten."""
+    """The time to undo a forget is over, or nothing was forgotten with this token."""
 
     def __init__(self, id: str) -> None:
         super().__init__(f"{id!r} is not within an undo window")
@@ -100,7 +104,7 @@ class UndoExpired(StoreError):
 
 
 class QuotaExceeded(StoreError):
-    """What was to be written does not fit: with it the bank would hold `used` bytes or more."""
+    """A write was refused because the bank would then have `used` bytes or more."""
 
     def __init__(self, bank: str, used: int, quota: int) -> None:
         super().__init__(f"bank {bank!r} would hold {used} bytes, its quota is {quota}")
@@ -110,6 +114,8 @@ class QuotaExceeded(StoreError):
 
 
 class TooManyBanks(StoreError):
+    """The limit of banks is reached."""
+
     def __init__(self, limit: int) -> None:
         super().__init__(f"there are {limit} banks already, which is the limit")
         self.limit = limit
@@ -119,7 +125,7 @@ class TooManyBanks(StoreError):
 
 
 class WrongModel(StoreError):
-    """Vectors of one model were offered where another model's live."""
+    """The bank contains vectors of another model."""
 
     def __init__(self, found: str, expected: str) -> None:
         super().__init__(f"vectors are of model {found!r}, this bank uses {expected!r}")
@@ -128,42 +134,42 @@ class WrongModel(StoreError):
 
 
 class EmbedderFailed(StoreError):
-    """The embedding model gave no usable vector."""
+    """The embedding model returned no usable vector."""
 
 
-# --- the storage below us ---------------------------------------------------------------------
+# --- storage ----------------------------------------------------------------------------------
 
 
 class StorageError(StoreError):
-    """The database or the disk below it said no."""
+    """The database or the disk reported an error."""
 
 
 class StorageFull(StorageError):
-    """No space left; reading goes on, and writing works again as soon as there is space."""
+    """The disk is full. Reads still work; writes work again as soon as there is space."""
 
 
 class StorageReadOnly(StorageError):
-    """The file system or the file may not be written."""
+    """The file system or the file is read-only."""
 
 
 class StorageBusy(StorageError):
-    """Another process holds the database, or a read took longer than it may."""
+    """Another process holds the database, or a read exceeded its time limit."""
 
 
 class StorageFailed(StorageError):
-    """Input/output failed below us. Whether the last write survives is unknown until it is read."""
+    """An I/O error occurred. Only reading shows whether the last write was stored."""
 
 
 class StorageDamaged(StorageError):
-    """What the disk gave back is not what was stored."""
+    """Stored data is damaged."""
 
 
 class StorageReplaced(StorageError):
-    """The database file was deleted or exchanged under a running engine; writing has stopped."""
+    """The database file was deleted or replaced while it was open. Writing has stopped."""
 
 
 class StorageForeign(StorageError):
-    """A file where our database should be is not ours; it was not touched."""
+    """The file in the place of a database is not one of recalld. It was not changed."""
 
 
 class StorageClosed(StorageError):
@@ -171,7 +177,7 @@ class StorageClosed(StorageError):
 
 
 class SchemaTooNew(StorageError):
-    """The database was written by a newer version of this program; it was not touched."""
+    """A newer version of this program wrote the database. It was not changed."""
 
     def __init__(self, found: int, known: int) -> None:
         super().__init__(
@@ -182,7 +188,7 @@ class SchemaTooNew(StorageError):
 
 
 class EraseIncomplete(StorageError):
-    """What was erased is unreachable, but copies could not be shown to be gone yet.
+    """The erased items are unreachable, but some copies of them may still exist on the disk.
 
-    The engine keeps trying; `erase` again, or opening the bank again, completes it.
+    The engine keeps trying. `erase`, or opening the bank again, completes the erase.
     """

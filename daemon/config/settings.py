@@ -38,6 +38,7 @@ class Settings:
         self.in_flight_total: int = values["limits.in_flight_total"]
         self.connections: int = values["limits.connections"]
         self.output_bytes: int = values["limits.output_bytes"]
+        self.answer_bytes: int = values["limits.answer_bytes"]
         self.idle_seconds: float = values["daemon.idle_seconds"]
         self.start_seconds: float = values["daemon.start_seconds"]
         self.session_idle_days: float = values["sessions.idle_days"]

@@ -1,9 +1,9 @@
-"""Vectors from an OpenAI-style HTTP endpoint, for operators who run one.
+"""Vectors from an OpenAI-style HTTP endpoint, if the operator configures one.
 
-Off unless configured. Plain `urllib` in the calling worker thread: one POST of
-`{"model", "input": [texts]}` a batch, answered by `{"data": [{"index", "embedding"}]}`. Anything
-else (a slow or refusing server, the wrong count, the wrong dimensions, numbers that are not
-finite) is `EmbedderFailed`, and nothing of the batch is used.
+Each batch is one POST of `{"model", "input": [texts]}` with `urllib`, on the calling worker thread;
+the reply is `{"data": [{"index", "embedding"}]}`. Any other outcome (a timeout, an error status, a
+wrong number of vectors or dimensions, numbers that are not finite) raises `EmbedderFailed`, and no
+vector of the batch is used.
 """
 
 import urllib.error
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import orjson
 from msgspec import Struct
 
 from store.embedding.embedder import EndpointSettings, Identity
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_LARGEST_ANSWER: Final = 64 * 1024 * 1024
+_REPLY_LIMIT: Final = 64 * 1024 * 1024
 
 
 class _Vector(Struct):
@@ -29,13 +30,16 @@ class _Vector(Struct):
     embedding: list[float]
 
 
-class _Answer(Struct):
+class _Reply(Struct):
     data: list[_Vector]
 
 
 class EndpointEmbedder:
-    """Asks the configured endpoint. Its identity is the model's name there: changing the model
-    behind an unchanged name cannot be seen from here."""
+    """Embeds texts with the configured endpoint.
+
+    Its identity is the model's name there. If the operator replaces the model and keeps the name,
+    the change cannot be detected.
+    """
 
     def __init__(self, settings: EndpointSettings) -> None:
         if not settings.url.startswith(("http://", "https://")):
@@ -51,8 +55,8 @@ class EndpointEmbedder:
 
         rows: list[list[float]] = []
         for start in range(0, len(texts), self._settings.batch):
-            rows += self._ask(texts[start : start + self._settings.batch])
-        with np.errstate(over="ignore", invalid="ignore"):  # looked at right below
+            rows += self._request(texts[start : start + self._settings.batch])
+        with np.errstate(over="ignore", invalid="ignore"):  # checked below
             vectors = np.array(rows, dtype=np.float32).reshape(len(texts), self.identity.dims)
             norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not (np.isfinite(norms).all() and norms.all()):
@@ -60,15 +64,15 @@ class EndpointEmbedder:
         vectors /= norms
         return vectors
 
-    def _ask(self, texts: Sequence[str]) -> list[list[float]]:
-        body = msgspec.json.encode({"model": self._settings.model, "input": list(texts)})
+    def _request(self, texts: Sequence[str]) -> list[list[float]]:
+        body = orjson.dumps({"model": self._settings.model, "input": list(texts)})
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._settings.key:
             headers["Authorization"] = f"Bearer {self._settings.key}"
         request = urllib.request.Request(self._settings.url, body, headers, method="POST")
         try:
             with urllib.request.urlopen(request, timeout=self._settings.timeout_seconds) as reply:
-                content = reply.read(_LARGEST_ANSWER + 1)
+                content = reply.read(_REPLY_LIMIT + 1)
         except urllib.error.HTTPError as error:
             with error:
                 raise EmbedderFailed(f"the embedding endpoint answered {error.code}") from error
@@ -76,16 +80,16 @@ class EndpointEmbedder:
             raise EmbedderFailed(
                 f"the embedding endpoint could not be asked: {type(error).__name__}"
             ) from error
-        if len(content) > _LARGEST_ANSWER:
+        if len(content) > _REPLY_LIMIT:
             raise EmbedderFailed("the embedding endpoint's answer is too large")
         return self._rows(content, len(texts))
 
     def _rows(self, content: bytes, expected: int) -> list[list[float]]:
         try:
-            answer = msgspec.json.decode(content, type=_Answer)
+            parsed = msgspec.json.decode(content, type=_Reply)
         except msgspec.DecodeError as error:
             raise EmbedderFailed("the embedding endpoint's answer has another shape") from error
-        vectors = sorted(answer.data, key=lambda vector: vector.index)
+        vectors = sorted(parsed.data, key=lambda vector: vector.index)
         if [vector.index for vector in vectors] != list(range(expected)):
             raise EmbedderFailed(f"the embedding endpoint did not answer for {expected} texts")
         for vector in vectors:

@@ -1,12 +1,13 @@
-"""The native libraries, loaded on first use and in the one order that works.
+"""Loads the native libraries on first use, in the only order that works.
 
-Importing usearch and after it onnxruntime ends the process with a segmentation fault (usearch from
-2.26.2, onnxruntime 1.26 to 1.31); the other order is fine. Whoever needs either asks here. Both
-come without types, which is why they leave here as `Any` and are wrapped where they are used.
+Importing usearch before onnxruntime ends the process with a segmentation fault (usearch from
+2.26.2, onnxruntime 1.26 to 1.31); the other order works. So every module that needs one of them
+loads it here. Neither has type annotations, so both are returned as `Any`; the modules that use
+them wrap them in types of their own.
 
-NumPy's linear algebra is told to use one thread, before NumPy is first imported: our products are
-a matrix by a vector, which a second thread does not speed up, and its threads wait by spinning
-(measured on two busy cores: 17 ms of CPU a search instead of 5). Who sets the variable wins.
+NumPy's linear algebra is limited to one thread before NumPy is first imported. Our products are of
+a matrix and a vector, which a second thread does not speed up, and idle BLAS threads spin: on two
+busy cores a search took 17 ms of CPU instead of 5. A value set in the environment has precedence.
 """
 
 import importlib
@@ -32,15 +33,15 @@ def load_onnxruntime() -> Any:
 
 
 def load_usearch() -> Any:
-    """usearch's index module, with onnxruntime before it when that is installed."""
+    """The index module of usearch. onnxruntime is imported first, if it is installed."""
     with _lock:
-        with suppress(ImportError):  # not installed: nobody can import it later either
+        with suppress(ImportError):
             _import_onnxruntime()
         return importlib.import_module("usearch.index")
 
 
 def load_numkong() -> Any:
-    """The vector arithmetic that usearch brings along: int8 products NumPy has no fast form of."""
+    """NumKong, a dependency of usearch: fast int8 products, which NumPy lacks."""
     return importlib.import_module("numkong")
 
 

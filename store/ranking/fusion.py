@@ -1,28 +1,29 @@
-"""Ranking: words and meaning become one order, and one score that means the same everywhere.
+"""Fusion of keyword and vector search into one order and one absolute score.
 
-The order of a hybrid search is a weighted sum, made of parts a person can follow:
+The order of a hybrid search is a weighted sum:
 
-    value = 0.5 · words + 0.5 · meaning + context + small boosts
+    value = 0.5 * words + 0.5 * meaning + context + boosts
 
-- **words**: BM25 over the best BM25 among the candidates, damped when even the best says little of
-  what was asked for. (Dividing by the best beats dividing by an ideal by 1 point R@10.)
-- **meaning**: the cosine, as it is. Nothing negative.
-- **context**: what stands next to it. A turn of a conversation or a chunk of a document gains
-  0.4 of what the one before it, 0.25 of what the one after it and 0.2 of what the one before that
-  has *more than the middle candidate*, and 0.2 of the mean of its session's or document's three
-  best. The largest gain of all (+6 points R@10 on conversations); an item without neighbours
-  loses nothing by it.
-- **boosts**: the words of the query in their order (+0.1), what only asks (−0.05: answers are
-  wanted), what is recent (up to +0.02, halved every 30 days).
+- **words**: BM25 divided by the best BM25 among the candidates, damped if even the best candidate
+  covers little of the query. (Dividing by an ideal score instead costs 1 point R@10.)
+- **meaning**: the cosine similarity; negative values count as 0.
+- **context**: the neighbours of a turn of a conversation or of a chunk of a document. The excess of
+  a candidate is its value above the median candidate. An item gains 0.4 of the excess of the item
+  before it, 0.25 of the one after it, 0.2 of the second one before it, and 0.2 of the mean of the
+  three best of its session or document. This is the largest gain of all (+6 points R@10 on
+  conversations). An item without neighbours loses nothing.
+- **boosts**: +0.1 if the text contains the words of the query in their order, -0.05 for a question
+  (answers are wanted), up to +0.02 for a recent item (halved every 30 days).
 
-Reciprocal rank fusion is not used: with the usual constant it was *worse* than BM25 alone.
+Reciprocal rank fusion is not used: with the usual constant it was worse than BM25 alone.
 
-The **score** is absolute: a reading of how likely an answer is right, 0.7 meaning "relevant". It is
-the highest of three readings, each learnt on conversations with known answers: how the item
-stands (value, how far above the fifth best, how far ahead in words), the cosine alone, the words
-alone. It never rises down the list. Saying exactly what was asked is 0.9 or more.
+The **score** is absolute and estimates the probability that a result is right; 0.7 means
+"relevant". It is the highest of three estimates, each fitted on conversations with known answers:
+from the item's standing (its value, its distance to the fifth best, its lead in words), from the
+cosine alone, and from the words alone. It never rises down the list. A literal match of the
+query scores at least 0.9.
 
-Pure functions: no clock, no database, no NumPy. Ties are broken by age, newer first.
+These are pure functions: no clock, no database, no NumPy. Ties are broken by age, newer first.
 """
 
 import math
@@ -44,49 +45,56 @@ PHRASE: Final = 0.1
 ASKING: Final = 0.05
 RECENT: Final = 0.02
 RECENT_HALF_DAYS: Final = 30.0
-FULL_COVER: Final = 0.7  # below this share of the yardstick, even the best match counts less:
-DAMPING: Final = 1.5  # … by the square of how far below. Chance words must not beat meaning
+# If the best match covers less than FULL_COVER of the query, the words of all candidates are damped
+# by (cover / FULL_COVER) ** DAMPING, so that chance matches do not outrank meaning.
+FULL_COVER: Final = 0.7
+DAMPING: Final = 1.5
 
 EXACT_SCORE: Final = 0.97
 PHRASE_SCORE: Final = 0.9
 
-# The standing curve, fitted by logistic regression over the ten best of every question of the
-# development conversations; the square root stretches it so that 0.7 is 63 % right (the
-# labels name one or two turns a question, so "right" is strict).
+# Coefficients of a logistic regression over the ten best results of every question of the
+# development conversations. The square root stretches the curve so that 63 % of the results with a
+# score of 0.7 are right. (The labels name one or two turns per question, so "right" is strict.)
 _STANDING: Final = (-4.13, 1.36, 5.79, 5.88)
 _STANDOUT_MOST: Final = 0.4
 _LEAD_MOST: Final = 0.3
 _STANDOUT_RANK: Final = 4  # the fifth
 
-_DIGITS: Final = 6  # equal texts must tie, whatever the order in which their vectors were summed
+_DIGITS: Final = (
+    6  # rounding makes equal texts tie, also if their vectors were summed in another order
+)
 
-# (cosine or cover, score) between which the readings are straight lines.
+# Points (cosine or cover, score) of piecewise linear curves.
 _CLOSENESS: Final = ((0.15, 0.0), (0.35, 0.28), (0.75, 0.7), (1.0, 1.0))
 _COVER: Final = ((0.0, 0.0), (0.5, 0.45), (1.0, 0.72), (1.4, 0.85))
-_COVER_UNCONFIRMED: Final = 0.65  # in a hybrid search words alone are not quite enough …
-_CONFIRMING_COSINE: Final = 0.5  # … without this much meaning
+# In a hybrid search, the score from words alone is limited unless the cosine confirms it.
+_COVER_UNCONFIRMED: Final = 0.65
+_CONFIRMING_COSINE: Final = 0.5
 
 
 class Weights(Struct, frozen=True, kw_only=True):
+    """The weights of the two sides of a hybrid search. Only their ratio counts."""
+
     keyword: float = 0.5
     vector: float = 0.5
 
 
 MEANINGFUL: Final = Weights()
-SPELLING_ONLY: Final = Weights(keyword=0.85, vector=0.15)  # for vectors without meaning
+SPELLING_ONLY: Final = Weights(keyword=0.85, vector=0.15)  # for hashed features
 
 
 class Candidate(Struct, kw_only=True):
-    """One item that may answer, or that stands beside one, and what is known about it."""
+    """An item that may be a result, or a neighbour of one, with the evidence about it."""
 
     id: int
     words: float = 0.0  # BM25
     cosine: float | None = None
     group: Hashable = None  # its session or document
-    before: int | None = None  # ids of its neighbours there
+    before: int | None = None  # the ids of its neighbours in the group
     two_before: int | None = None
     after: int | None = None
-    may_answer: bool = True  # False: context only
+    may_answer: bool = True  # False: it only gives context to its neighbours
     is_phrase: bool = False
     is_exact: bool = False
     is_asking: bool = False
@@ -94,7 +102,7 @@ class Candidate(Struct, kw_only=True):
 
 
 class Ranked(Struct, frozen=True, kw_only=True):
-    """A candidate in its place: what orders it, the score callers see, and what made both."""
+    """A candidate in the order: its value, its score, and the parts of both."""
 
     id: int
     value: float
@@ -110,10 +118,10 @@ def rank(
     weights: Weights = MEANINGFUL,
     limit: int = 10,
 ) -> list[Ranked]:
-    """The best `limit` of those that may answer. `yardstick` is `lexical.best_possible`."""
+    """The best `limit` candidates that may be results. `yardstick` is `bm25.best_possible`."""
     match mode:
         case "keyword":
-            return _by_one(
+            return _by_one_side(
                 [
                     (c, _cover(c, yardstick) + PHRASE * c.is_phrase)
                     for c in candidates
@@ -124,7 +132,7 @@ def rank(
                 limit,
             )
         case "semantic":
-            return _by_one(
+            return _by_one_side(
                 [(c, c.cosine) for c in candidates if c.cosine is not None],
                 yardstick,
                 _CLOSENESS,
@@ -134,7 +142,7 @@ def rank(
             return _hybrid(candidates, yardstick, weights, limit)
 
 
-def _by_one(
+def _by_one_side(
     valued: Sequence[tuple[Candidate, float]],
     yardstick: float,
     curve: tuple[tuple[float, float], ...],
@@ -149,7 +157,7 @@ def _by_one(
             Ranked(
                 id=c.id,
                 value=value,
-                score=_floored(c, _read(curve, value)),
+                score=_floored(c, _interpolated(curve, value)),
                 parts=_parts(c, yardstick, value=value),
             )
             for c, value in ordered
@@ -186,7 +194,7 @@ def _hybrid(
         lead = (c.words - second) / yardstick if yardstick > 0 else 0.0
         score = max(
             _standing(value, value - fifth, lead) * _strength(c, value, yardstick),
-            _read(_CLOSENESS, c.cosine or 0.0) if weights.vector > 0 else 0.0,
+            _interpolated(_CLOSENESS, c.cosine or 0.0) if weights.vector > 0 else 0.0,
             _hybrid_cover(c, yardstick),
         )
         parts = _parts(
@@ -203,11 +211,11 @@ def _hybrid(
 
 
 def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict[int, float]:
-    """What each gains from its neighbours and its group, above what the middle candidate has."""
+    """The gain of each candidate from the excess of its neighbours and its group."""
     if not candidates:
         return {}
-    middle = sorted(base.values())[len(base) // 2]
-    excess = {id: max(0.0, value - middle) for id, value in base.items()}
+    median = sorted(base.values())[len(base) // 2]
+    excess = {id: max(0.0, value - median) for id, value in base.items()}
     groups: dict[Hashable, list[float]] = {}
     for c in candidates:
         if c.group is not None and excess[c.id] > 0.0:
@@ -225,13 +233,13 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
         if c.two_before is not None:
             gain += TWO_BEFORE * excess.get(c.two_before, 0.0)
         if c.group in best:
-            gain += GROUP * _company(best[c.group], excess[c.id])
+            gain += GROUP * _mean_of_others(best[c.group], excess[c.id])
         gained[c.id] = gain
     return gained
 
 
-def _company(best: Sequence[float], own: float) -> float:
-    """The mean of a group's three best, an item itself left out."""
+def _mean_of_others(best: Sequence[float], own: float) -> float:
+    """The mean excess of the three best of a group, without the item itself."""
     total = sum(best) - own if own in best[:GROUP_BEST] else sum(best[:GROUP_BEST])
     return total / GROUP_BEST
 
@@ -254,7 +262,7 @@ def _standing(value: float, standout: float, lead: float) -> float:
 
 
 def _strength(candidate: Candidate, value: float, yardstick: float) -> float:
-    """How much there is at all: the best of a bank that knows nothing of it still is nothing."""
+    """A factor from 0 to 1 that keeps the score low if even the best result is weak."""
     return min(
         1.0,
         max(
@@ -267,14 +275,14 @@ def _strength(candidate: Candidate, value: float, yardstick: float) -> float:
 
 
 def _cover(candidate: Candidate, yardstick: float) -> float:
-    """How much of what was asked for the words say; 1 is all of it in a text of usual length."""
+    """The share of the query that the words cover; 1 is every term once in an average text."""
     return candidate.words / yardstick if yardstick > 0 else 0.0
 
 
 def _hybrid_cover(candidate: Candidate, yardstick: float) -> float:
-    reading = _read(_COVER, _cover(candidate, yardstick))
+    score = _interpolated(_COVER, _cover(candidate, yardstick))
     confirmed = (candidate.cosine or 0.0) > _CONFIRMING_COSINE
-    return reading if confirmed else min(reading, _COVER_UNCONFIRMED)
+    return score if confirmed else min(score, _COVER_UNCONFIRMED)
 
 
 def _floored(candidate: Candidate, score: float) -> float:
@@ -283,8 +291,8 @@ def _floored(candidate: Candidate, score: float) -> float:
     return max(score, PHRASE_SCORE) if candidate.is_phrase else min(score, 0.99)
 
 
-def _read(curve: tuple[tuple[float, float], ...], at: float) -> float:
-    """A curve of straight lines, level at both ends."""
+def _interpolated(curve: tuple[tuple[float, float], ...], at: float) -> float:
+    """The value of a piecewise linear curve, constant beyond both ends."""
     if at <= curve[0][0]:
         return curve[0][1]
     for (left, low), (right, high) in pairwise(curve):
@@ -294,7 +302,7 @@ def _read(curve: tuple[tuple[float, float], ...], at: float) -> float:
 
 
 def _never_rising(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """The list with each score at most that of the one before it."""
+    """The list with each score limited to that of the entry before it."""
     lowest = 1.0
     result: list[Ranked] = []
     for entry in ranked:

@@ -1,9 +1,8 @@
-"""English stems: Porter's algorithm (1980), so that "camping" finds "camped".
+"""Porter's stemming algorithm for English (1980), so that "camping" finds "camped".
 
-Only lower-case ASCII words of more than three letters are touched; every other script and every
-word with a digit passes through. The steps and their names follow the published description:
-a word is [C](VC)^m[V], and a rule fires when the stem that would remain has measure m above a
-bound, holds a vowel, and so on.
+Only lower-case ASCII words of more than three letters are stemmed; other words stay as they are.
+The steps and their names follow the published description: a word is [C](VC)^m[V], and a rule
+applies if the remaining stem has a measure m above a bound, contains a vowel, and so on.
 """
 
 import re
@@ -35,7 +34,7 @@ _ENDINGS: Final[dict[_Rules, tuple[str, ...]]] = {
 
 
 def stem(word: str) -> str:
-    """The stem of an English word; the word itself when it is none or short."""
+    """The stem of an English word; other and short words are returned unchanged."""
     if not _PLAIN.fullmatch(word):
         return word
     word = _plural(word)
@@ -49,7 +48,7 @@ def stem(word: str) -> str:
 
 
 def _shape(word: str) -> str:
-    """The word as v(owels) and c(onsonants); y is a vowel after a consonant."""
+    """The word with v for each vowel and c for each consonant; y is a vowel after a consonant."""
     shape: list[str] = []
     for letter in word:
         is_vowel = letter in "aeiou" or (letter == "y" and bool(shape) and shape[-1] == "c")
@@ -66,7 +65,7 @@ def _has_vowel(word: str) -> bool:
 
 
 def _ends_short(word: str) -> bool:
-    """Consonant, vowel, consonant at the end, the last not w, x or y."""
+    """Whether the word ends in consonant, vowel, consonant, and the last one is not w, x or y."""
     return _shape(word).endswith("cvc") and word[-1] not in "wxy"
 
 
@@ -82,12 +81,12 @@ def _past(word: str) -> str:
     for ending in ("ed", "ing"):
         if word.endswith(ending):
             rest = word[: -len(ending)]
-            return _mended(rest) if _has_vowel(rest) else word
+            return _restored(rest) if _has_vowel(rest) else word
     return word
 
 
-def _mended(rest: str) -> str:
-    """What -ed or -ing left, made a word again: hop(p), conflat(e), fil(e)."""
+def _restored(rest: str) -> str:
+    """Restore a word after the removal of -ed or -ing: hop(p), conflat(e), fil(e)."""
     if rest.endswith(("at", "bl", "iz")):
         return rest + "e"
     if len(rest) > 1 and rest[-1] == rest[-2] and rest[-1] not in "aeioulsz":
@@ -96,7 +95,7 @@ def _mended(rest: str) -> str:
 
 
 def _replaced(word: str, rules: tuple[tuple[str, str], ...]) -> str:
-    if not word.endswith(_ENDINGS[rules]):  # most words: one look instead of twenty
+    if not word.endswith(_ENDINGS[rules]):  # true for most words, and faster than twenty tests
         return word
     for ending, instead in rules:
         if word.endswith(ending):

@@ -15,12 +15,10 @@ from store.sqlite.banks import Banks, OpenBank
 from store.sqlite.catalogue import Catalogue
 from store.sqlite.database import Connection
 from store.sqlite.rows import stats
-from store.sqlite.rows.memories import Changes, changing
-from store.validate import check_range
+from store.sqlite.rows.transaction import WriteTransaction, counted
 
 T = TypeVar("T")
 
-PAGE_LIMIT: Final = 5_000
 LONG_READ_SECONDS: Final = 3_600.0  # for exports and backups, which read everything
 # What follows a put and counts towards a quota, as measured: the vector (384 half floats and its
 # row), and each word's place in the index, which FTS5 writes with the COMMIT.
@@ -38,7 +36,7 @@ class Ranking(Protocol):
         ...
 
     async def reset(self, bank: OpenBank) -> None:
-        """What is remembered of this bank is void, and no file may be written from it."""
+        """Drop everything cached about this bank, and delete its snapshot."""
         ...
 
     async def settle(self, bank: OpenBank, watch: Callable[[Stage], None] | None = None) -> None:
@@ -72,7 +70,9 @@ class Access:
         async with self._banks.use(bank) as opened:
             return await opened.database.read(work)
 
-    async def _write(self, bank: str, work: Callable[[Changes], T], *, grows: bool = False) -> T:
+    async def _write(
+        self, bank: str, work: Callable[[WriteTransaction], T], *, grows: bool = False
+    ) -> T:
         """A unit of work on a bank that is there; what may make it grow keeps to its quota."""
         async with self._banks.use(bank) as opened:
             if grows and opened.bank.quota_bytes is not None:
@@ -82,7 +82,9 @@ class Access:
                 await self._ranking.written(opened)
             return result
 
-    async def _put(self, bank: str, work: Callable[[Changes], T], *, at_least: int = 0) -> T:
+    async def _put(
+        self, bank: str, work: Callable[[WriteTransaction], T], *, at_least: int = 0
+    ) -> T:
         """A unit of work that adds something: the bank is made if need be, its quota holds.
 
         What takes `at_least` so many bytes, more than the whole quota, is not even tried.
@@ -93,14 +95,16 @@ class Access:
         return await self._write(bank, work, grows=True)
 
 
-def within_quota(work: Callable[[Changes], T], bank: str, quota: int) -> Callable[[Changes], T]:
+def within_quota(
+    work: Callable[[WriteTransaction], T], bank: str, quota: int
+) -> Callable[[WriteTransaction], T]:
     """The same unit of work, undone by `QuotaExceeded` if the bank grows past its quota by it.
 
     It is done first and measured then, because nobody knows before what is new: a retry or a
     repetition takes no space, and is answered in a full bank as well.
     """
 
-    def run(changes: Changes) -> T:
+    def run(changes: WriteTransaction) -> T:
         before = stats.database_bytes(changes.connection)
         result = work(changes)
         follows = changes.items * VECTOR_BYTES + changes.words * WORD_BYTES
@@ -112,11 +116,11 @@ def within_quota(work: Callable[[Changes], T], bank: str, quota: int) -> Callabl
     return run
 
 
-def in_changes(work: Callable[[Changes], T]) -> Callable[[Connection], T]:
+def in_changes(work: Callable[[WriteTransaction], T]) -> Callable[[Connection], T]:
     """A unit of work that writes items, with the bank's counters kept."""
 
     def run(connection: Connection) -> T:
-        with changing(connection) as changes:
+        with counted(connection) as changes:
             return work(changes)
 
     return run
@@ -128,8 +132,3 @@ async def shielded(work: Awaitable[T]) -> T:
     with anyio.CancelScope(shield=True):
         results.append(await work)
     return results[0]
-
-
-def check_page(limit: int, offset: int) -> None:
-    check_range("limit", limit, 1, PAGE_LIMIT)
-    check_range("offset", offset, 0, 2**31)

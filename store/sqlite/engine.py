@@ -13,14 +13,28 @@ from typing import Any, Final
 import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
-from msgspec.structs import replace
 
-from store.border import guarded
+from store.arguments import (
+    bank_argument,
+    callback,
+    checked,
+    checked_filters,
+    checked_query,
+    flag,
+    json_object,
+    kinds_argument,
+    listed,
+    optional_integer,
+    optional_text,
+    page_arguments,
+    texts,
+)
 from store.engine import ANY, Progress
 from store.errors import InvalidInput
 from store.model import (
     Bank,
     Document,
+    DocumentHeader,
     Filters,
     Forgotten,
     Found,
@@ -35,24 +49,24 @@ from store.model import (
     Stage,
     Upserted,
 )
-from store.sqlite.bank_access import PAGE_LIMIT, Ranking, check_page
+from store.sqlite.bank_access import Ranking
 from store.sqlite.banks import OPEN_LIMIT, Banks
 from store.sqlite.catalogue import Catalogue, wall_clock
 from store.sqlite.database import Connection
 from store.sqlite.knowledge import Notes
 from store.sqlite.maintenance.operations import Care
-from store.sqlite.rows import documents, memories
+from store.sqlite.rows import documents, listing, memories
 from store.sqlite.rows.items import find
-from store.sqlite.rows.memories import Changes, Prepared
+from store.sqlite.rows.prepared import Prepared, prepare
+from store.sqlite.rows.transaction import WriteTransaction
 from store.sqlite.search.hybrid import HybridRanking
 from store.sqlite.sessions import Sessions
 from store.validate import (
     check_labels,
     check_range,
     check_text,
-    check_weight,
     encode_json,
-    plain_query,
+    storable_text,
 )
 
 UNDO_SECONDS: Final = 24 * 3600
@@ -61,7 +75,6 @@ PREPARED_AT_ONCE: Final = 64  # about 2 ms on the event loop, then others have t
 LARGE_TEXT: Final = 16_384  # characters from which cutting into words leaves the event loop
 
 
-@guarded
 class EmbeddedEngine(Notes, Care):
     """See `store.engine.Engine`, which this implements."""
 
@@ -87,26 +100,34 @@ class EmbeddedEngine(Notes, Care):
     # --- banks ----------------------------------------------------------------------------
 
     def bank(self, name: str) -> Bank:
+        name = bank_argument(name)
         return self._banks.get(name)
 
     def banks(self) -> list[Bank]:
         return self._banks.all()
 
     async def create_bank(self, name: str, *, quota_bytes: int | None = None) -> Bank:
+        name = bank_argument(name)
+        quota_bytes = optional_integer("quota_bytes", quota_bytes)
         return await self._banks.create(name, quota_bytes=quota_bytes)
 
     async def rename_bank(self, name: str, new_name: str) -> Bank:
+        name, new_name = bank_argument(name), bank_argument(new_name)
         return await self._banks.rename(name, new_name)
 
     async def set_quota(self, name: str, quota_bytes: int | None) -> Bank:
+        name = bank_argument(name)
+        quota_bytes = optional_integer("quota_bytes", quota_bytes)
         return await self._banks.set_quota(name, quota_bytes)
 
     async def delete_bank(self, name: str) -> None:
+        name = bank_argument(name)
         await self._banks.delete(name)
 
     # --- items ----------------------------------------------------------------------------
 
     async def put(self, bank: str, memory: NewMemory) -> Put:
+        bank = bank_argument(bank)
         prepared = await self._prepare(memory)
         return await self._put(
             bank, lambda changes: memories.put(changes, prepared), at_least=len(memory.text)
@@ -115,6 +136,9 @@ class EmbeddedEngine(Notes, Care):
     async def put_many(
         self, bank: str, new: Sequence[NewMemory], *, progress: Progress | None = None
     ) -> list[Put]:
+        bank = bank_argument(bank)
+        progress = callback("progress", progress)
+        new = listed("memories", new)
         check_range("memories", len(new), 0, PUT_MANY_LIMIT)
         prepared: list[Prepared] = []
         for position, memory in enumerate(new):
@@ -125,7 +149,7 @@ class EmbeddedEngine(Notes, Care):
             if position % PREPARED_AT_ONCE == 0:
                 await checkpoint()
 
-        def work(changes: Changes) -> list[Put]:
+        def work(changes: WriteTransaction) -> list[Put]:
             kept: list[Put] = []
             for each in prepared:
                 kept.append(memories.put(changes, each))
@@ -136,27 +160,20 @@ class EmbeddedEngine(Notes, Care):
         return await self._put(bank, work, at_least=sum(len(memory.text) for memory in new))
 
     async def search(self, query: Query) -> Found:
-        check_range("limit", query.limit, 1, PAGE_LIMIT)
-        check_weight("keyword_weight", query.keyword_weight)
-        check_weight("vector_weight", query.vector_weight)
-        query = replace(
-            query,
-            text=plain_query(query.text),
-            keywords=None if query.keywords is None else plain_query(query.keywords),
-        )
+        query = checked_query(query)
         async with self._banks.use(query.bank) as opened:
             return await self._ranking.search(opened, query)
 
     async def settle(self, bank: str, *, watch: Callable[[Stage], None] | None = None) -> None:
         """Wait until all that was put can be found by meaning too; imports and benches do."""
+        bank = bank_argument(bank)
+        watch = callback("watch", watch)
         async with self._banks.use(bank) as opened:
             await self._ranking.settle(opened, watch)
 
     async def get(self, bank: str, id: str) -> Item:
+        bank, id = bank_argument(bank), storable_text("id", id)
         return await self._read(bank, lambda connection: find(connection, id))
-
-    async def get_many(self, bank: str, ids: Sequence[str]) -> list[Item]:
-        return await self._read(bank, lambda connection: memories.get_many(connection, ids))
 
     async def recent(
         self,
@@ -167,10 +184,12 @@ class EmbeddedEngine(Notes, Care):
         limit: int = 20,
         offset: int = 0,
     ) -> Page:
-        check_page(limit, offset)
+        bank, kinds = bank_argument(bank), kinds_argument(kinds)
+        filters = checked_filters(filters)
+        limit, offset = page_arguments(limit, offset)
         return await self._read(
             bank,
-            lambda connection: memories.listing(
+            lambda connection: listing.listing(
                 connection, kinds=kinds, filters=filters, limit=limit, offset=offset, by="arrival"
             ),
         )
@@ -185,10 +204,12 @@ class EmbeddedEngine(Notes, Care):
         offset: int = 0,
         newest_first: bool = True,
     ) -> Page:
-        check_page(limit, offset)
+        bank, kinds = bank_argument(bank), kinds_argument(kinds)
+        filters, newest_first = checked_filters(filters), flag("newest_first", newest_first)
+        limit, offset = page_arguments(limit, offset)
         return await self._read(
             bank,
-            lambda connection: memories.listing(
+            lambda connection: listing.listing(
                 connection,
                 kinds=kinds,
                 filters=filters,
@@ -208,6 +229,11 @@ class EmbeddedEngine(Notes, Care):
         status: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Item:
+        bank, id = bank_argument(bank), storable_text("id", id)
+        text, title = optional_text("text", text), optional_text("title", title)
+        status = optional_text("status", status)
+        if metadata is not None:
+            metadata = json_object("metadata", metadata)
         fields: dict[str, Any] = {}
         check_labels(title=title, status=status)
         if text is not None:
@@ -221,24 +247,28 @@ class EmbeddedEngine(Notes, Care):
             fields |= {"metadata": encode_json("metadata", metadata), "sameness": None}
         now = self._now()
 
-        def work(changes: Changes) -> Item:
+        def work(changes: WriteTransaction) -> Item:
             item = find(changes.connection, id)
             return memories.change_item(changes, item, now, **fields)
 
         return await self._write(bank, work, grows=True)
 
     async def forget(self, bank: str, ids: Sequence[str]) -> Forgotten:
-        return await self._forget(bank, lambda connection: memories.rowids_of(connection, ids))
+        bank, ids = bank_argument(bank), texts("ids", ids)
+        return await self._forget(bank, lambda connection: listing.rowids_of(connection, ids))
 
     async def forget_where(
         self, bank: str, *, kinds: Sequence[Kind] = (), filters: Filters
     ) -> Forgotten:
+        bank, kinds = bank_argument(bank), kinds_argument(kinds)
+        filters = checked_filters(filters)
         return await self._forget(
             bank,
-            lambda connection: memories.rowids_where(connection, kinds=kinds, filters=filters),
+            lambda connection: listing.rowids_where(connection, kinds=kinds, filters=filters),
         )
 
     async def undo(self, bank: str, token: str) -> int:
+        bank, token = bank_argument(bank), storable_text("token", token)
         now = self._now()
         return await self._write(
             bank,
@@ -252,18 +282,17 @@ class EmbeddedEngine(Notes, Care):
     async def upsert_document(
         self, bank: str, document: NewDocument, *, progress: Progress | None = None
     ) -> Upserted:
+        bank = bank_argument(bank)
+        document = checked(NewDocument, document)
+        progress = callback("progress", progress)
         documents.check(document)
         await self._banks.ensure(bank)
         known = await self._write(bank, lambda changes: documents.recognise(changes, document))
         if known is not None:
             return known
         now = self._now()
-        prepare = partial(documents.prepare_document, document, now)
-        prepared = (
-            await anyio.to_thread.run_sync(prepare)
-            if len(document.body) > LARGE_TEXT
-            else prepare()
-        )
+        cut = partial(documents.prepare_document, document, now)
+        prepared = await anyio.to_thread.run_sync(cut) if len(document.body) > LARGE_TEXT else cut()
         return await self._put(
             bank,
             lambda changes: documents.upsert(changes, prepared, progress),
@@ -271,17 +300,26 @@ class EmbeddedEngine(Notes, Care):
         )
 
     async def document(self, bank: str, id: str) -> Document:
+        bank, id = bank_argument(bank), storable_text("id", id)
         return await self._read(bank, lambda connection: documents.get(connection, id))
 
     async def find_document(self, bank: str, source: str, source_id: str) -> Document | None:
+        bank = bank_argument(bank)
+        source = storable_text("source", source)
+        source_id = storable_text("source_id", source_id)
         return await self._read(
             bank, lambda connection: documents.find_by_source(connection, source, source_id)
         )
 
+    async def document_headers(self, bank: str, ids: Sequence[str]) -> list[DocumentHeader]:
+        bank, ids = bank_argument(bank), texts("ids", ids)
+        return await self._read(bank, lambda connection: documents.headers(connection, ids))
+
     async def documents(
         self, bank: str, *, source: str | None = None, limit: int = 50, offset: int = 0
-    ) -> list[Document]:
-        check_page(limit, offset)
+    ) -> list[DocumentHeader]:
+        bank, source = bank_argument(bank), optional_text("source", source)
+        limit, offset = page_arguments(limit, offset)
         return await self._read(
             bank,
             lambda connection: documents.listing(
@@ -290,33 +328,39 @@ class EmbeddedEngine(Notes, Care):
         )
 
     async def chunks(self, bank: str, document: str) -> list[Item]:
+        bank, document = bank_argument(bank), storable_text("document", document)
         return await self._read(bank, lambda connection: documents.chunks_of(connection, document))
 
     async def delete_documents(self, bank: str, ids: Sequence[str]) -> int:
+        bank, ids = bank_argument(bank), texts("ids", ids)
         return await self._write(bank, lambda changes: documents.delete(changes, ids))
 
     async def sweep_documents(self, bank: str, source: str, run: str) -> int:
-        def work(changes: Changes) -> int:
+        bank = bank_argument(bank)
+        source, run = storable_text("source", source), storable_text("run", run)
+
+        def work(changes: WriteTransaction) -> int:
             gone = documents.not_seen(changes.connection, source, run)
             return documents.delete(changes, gone)
 
         return await self._write(bank, work)
 
     async def sources(self, bank: str) -> tuple[SourceCount, ...]:
+        bank = bank_argument(bank)
         return await self._read(bank, documents.counts)
 
     async def _prepare(self, memory: NewMemory) -> Prepared:
+        memory = checked(NewMemory, memory)
         now = self._now()
-        text: Any = memory.text  # not looked at yet, so it may be anything
-        if isinstance(text, str) and len(text) > LARGE_TEXT:
-            return await anyio.to_thread.run_sync(memories.prepare, memory, now)
-        return memories.prepare(memory, now)
+        if len(memory.text) > LARGE_TEXT:
+            return await anyio.to_thread.run_sync(prepare, memory, now)
+        return prepare(memory, now)
 
     async def _forget(self, bank: str, choose: Callable[[Connection], list[int]]) -> Forgotten:
         now = self._now()
         token = f"undo_{secrets.token_hex(16)}"
 
-        def work(changes: Changes) -> Forgotten:
+        def work(changes: WriteTransaction) -> Forgotten:
             rowids = choose(changes.connection)
             return memories.forget(
                 changes, rowids, token=token, now=now, undo_until=now + self._undo_ms

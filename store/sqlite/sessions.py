@@ -14,12 +14,13 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from store.border import guarded
+from store.arguments import bank_argument, optional_text, path_argument, texts
 from store.errors import ImportRefused, InvalidInput
-from store.sqlite.database import Connection, Database, file_error
+from store.sqlite.database import Connection, Database
 from store.sqlite.files import replace_file
 from store.sqlite.handles import Handles
-from store.validate import TIME_LIMIT
+from store.sqlite.storage_errors import file_error
+from store.validate import TIME_LIMIT, finite_float, integer, storable_text
 
 COLUMNS: Final = (
     "id, created_at, seen_at, ended_at, transport, client_name, client_version, bank, source,"
@@ -54,7 +55,6 @@ class SeedSession(Struct, frozen=True, kw_only=True, rename="camel"):
     metadata: dict[str, Any] = {}
 
 
-@guarded
 class Sessions:
     """The sessions of a catalogue. `now` gives unix milliseconds."""
 
@@ -76,6 +76,13 @@ class Sessions:
         id: str | None = None,
     ) -> Session:
         """A new session, committed. `id` is for callers that name sessions in their own way."""
+        transport = storable_text("transport", transport)
+        client_name = optional_text("client_name", client_name)
+        client_version = optional_text("client_version", client_version)
+        bank = None if bank is None else bank_argument(bank)
+        source = optional_text("source", source)
+        agent_role = optional_text("agent_role", agent_role)
+        id = optional_text("id", id)
         now = self._now()
         session = Session(
             id=id or f"session_{secrets.token_hex(16)}",
@@ -100,6 +107,7 @@ class Sessions:
 
     async def resume(self, id: str) -> Session | None:
         """The session, seen now; None when it is unknown, expired or ended."""
+        id = storable_text("id", id)
         now = self._now()
 
         def see(connection: Connection) -> Session | None:
@@ -114,6 +122,7 @@ class Sessions:
 
     async def get(self, id: str) -> Session | None:
         """The session as it is on record, ended or not."""
+        id = storable_text("id", id)
 
         def find(connection: Connection) -> Session | None:
             row = connection.execute(
@@ -125,6 +134,8 @@ class Sessions:
 
     async def recent(self, *, bank: str | None = None, limit: int = 100) -> list[Session]:
         """Sessions seen last first, of one bank or of all."""
+        bank = None if bank is None else bank_argument(bank)
+        limit = integer("limit", limit)
 
         def select(connection: Connection) -> list[Session]:
             rows = connection.execute(
@@ -138,6 +149,7 @@ class Sessions:
 
     async def touch(self, ids: Iterable[str], *, calls: int = 0) -> None:
         """These sessions were seen now, each with `calls` more calls."""
+        ids, calls = texts("ids", ids), integer("calls", calls)
         now = self._now()
         rows = [(now, calls, id) for id in ids]
         if not rows:
@@ -155,6 +167,9 @@ class Sessions:
         self, id: str, *, client_name: str | None, client_version: str | None
     ) -> None:
         """Note what the client said about itself. An unknown id may have expired: no error."""
+        id = storable_text("id", id)
+        client_name = optional_text("client_name", client_name)
+        client_version = optional_text("client_version", client_version)
 
         def update(connection: Connection) -> None:
             connection.execute(
@@ -166,6 +181,7 @@ class Sessions:
 
     async def end(self, id: str) -> None:
         """The client said goodbye: the session cannot be resumed any more."""
+        id = storable_text("id", id)
         now = self._now()
 
         def update(connection: Connection) -> None:
@@ -181,6 +197,8 @@ class Sessions:
         Those that a handle leads to are not counted: whoever gives out handles bounds them, so that
         many sessions of one client never cost another its own.
         """
+        max_idle_seconds = finite_float("max_idle_seconds", max_idle_seconds)
+        max_count = integer("max_count", max_count)
         oldest = self._ago(max_idle_seconds)
 
         def delete(connection: Connection) -> int:
@@ -198,6 +216,7 @@ class Sessions:
 
     async def counts(self, *, active_within_seconds: float) -> tuple[int, int]:
         """How many sessions there are, and how many of them were seen lately."""
+        active_within_seconds = finite_float("active_within_seconds", active_within_seconds)
         since = self._ago(active_within_seconds)
 
         def count(connection: Connection) -> tuple[int, int]:
@@ -216,6 +235,7 @@ class Sessions:
 
     async def import_json(self, path: Path) -> int:
         """Take over a seed 003 `sessions.json`; ids we know already stay as they are."""
+        path = path_argument("path", path)
         try:
             content = await anyio.Path(path).read_bytes()
         except OSError as error:
@@ -235,6 +255,7 @@ class Sessions:
 
     async def export_json(self, path: Path) -> int:
         """Write all sessions in seed 003's form; the file is replaced whole."""
+        path = path_argument("path", path)
         sessions = await self.recent(limit=-1)
         content = msgspec.json.encode([(session.id, _to_seed(session)) for session in sessions])
         try:

@@ -1,11 +1,11 @@
-"""A surface with all dialects over a real engine, for tests that go through a transport."""
+"""An HTTP server with all dialects over a real engine."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from daemon.app import Surfaces
+from daemon.app import DialectSurfaces
 from daemon.tools.toolkit import Toolkit
 from store.sqlite.catalogue import wall_clock
 from store.sqlite.engine import open_engine
@@ -16,10 +16,10 @@ from tests.support.wire import settings_for
 
 @asynccontextmanager
 async def remembering_web(home: Path, **flags: Any) -> AsyncGenerator[tuple[Web, Toolkit]]:
-    """HTTP over all four dialects and a bank that really keeps things."""
+    """Serve all four dialects over HTTP from an engine in `home`."""
     settings = settings_for(home, **flags)
     async with open_engine(home / "engine", ranking=PlainRanking) as engine:
         toolkit = Toolkit(engine=engine, now=wall_clock)
-        surface = Surfaces(settings, toolkit)(settings.dialects, False)
+        surface = DialectSurfaces(settings, toolkit)()
         async with running_web(home, surface=surface, **flags) as web:
             yield web, toolkit

@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from daemon.dialects.awareness.refusal import Refused
+from daemon.dialects.awareness.refusal import InvalidArgument
 from store.model import SHORT_LIMIT
 
 SCOPES: Final = ("all", "timeline", "knowledge", "insights")
@@ -106,6 +106,7 @@ class RecordArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 _NAMES: Final = {str: "string", int: "integer", bool: "boolean", float: "number"}
+_LIST_SCHEMA: Final[dict[str, Any]] = {"type": "array", "items": {"type": "object"}}
 
 
 def schema(
@@ -121,10 +122,7 @@ def schema(
     for field in msgspec.structs.fields(arguments):
         if field.name in hidden:
             continue
-        shown: dict[str, Any] = {}
-        kind = _kind(field.type)
-        if kind:
-            shown["type"] = kind
+        shown = _type_schema(field.type)
         if choices and field.name in choices:
             shown["enum"] = list(choices[field.name])
         if field.required:
@@ -140,47 +138,47 @@ def schema(
     return found
 
 
-def _kind(type_: Any) -> str | None:
+def _type_schema(type_: Any) -> dict[str, Any]:
+    """The schema of a field's type. Every array has items, which model APIs insist on."""
     if type_ is Any:
-        return None
+        return {"anyOf": [{"type": "string"}, {"type": "object"}, {**_LIST_SCHEMA}]}
     if type_ == Mapping:
-        return "object"
+        return {"type": "object"}
     if type_ == Listing:
-        return "array"
-    if type_ in _NAMES:
-        return _NAMES[type_]
-    return next((_NAMES[part] for part in get_args(type_) if part in _NAMES), None)
+        return {**_LIST_SCHEMA}
+    parts = (type_, *get_args(type_))
+    return {"type": next(_NAMES[part] for part in parts if part in _NAMES)}
 
 
 # --- checks that tools share ------------------------------------------------------------------
 
 
 def chosen(field: str, value: str, choices: tuple[str, ...]) -> str:
-    """One of the choices, in any case; `Refused` names the field and the choices."""
+    """One of the choices, in any case; `InvalidArgument` names the field and the choices."""
     plain = value.strip().lower()
     if plain not in choices:
-        raise Refused(f"{field}: must be one of {', '.join(choices)}")
+        raise InvalidArgument(f"{field}: must be one of {', '.join(choices)}")
     return plain
 
 
-def labels(**given: str) -> None:
+def check_labels(**given: str) -> None:
     """Names and ids that are kept: short enough to be names. The keyword is the argument."""
     for field, value in given.items():
         size = len(value.encode("utf-8", "replace"))
         if size > SHORT_LIMIT:
-            raise Refused(f"{field}: is {size} bytes of UTF-8, the limit is {SHORT_LIMIT}")
+            raise InvalidArgument(f"{field}: is {size} bytes of UTF-8, the limit is {SHORT_LIMIT}")
 
 
 def at_least(field: str, value: int, least: int, most: int | None = None) -> int:
     """The number; more than `most` means `most`, less than `least` is refused."""
     if value < least:
-        raise Refused(f"{field}: must be at least {least}")
+        raise InvalidArgument(f"{field}: must be at least {least}")
     return value if most is None else min(value, most)
 
 
 def share(field: str, value: float | None) -> float | None:
     if value is not None and not 0.0 <= value <= 1.0:
-        raise Refused(f"{field}: must be from 0.0 to 1.0")
+        raise InvalidArgument(f"{field}: must be from 0.0 to 1.0")
     return value
 
 
@@ -192,7 +190,7 @@ def mapping(field: str, value: Mapping) -> dict[str, Any]:
         try:
             return msgspec.json.decode(value.encode("utf-8", "replace"), type=dict[str, Any])
         except msgspec.MsgspecError:
-            raise Refused(f"{field}: must be an object") from None
+            raise InvalidArgument(f"{field}: must be an object") from None
     return value
 
 

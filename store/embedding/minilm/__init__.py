@@ -1,1 +1,1 @@
-"""all-MiniLM-L6-v2 on the CPU, from the packages that are installed: no hub, no torch."""
+"""all-MiniLM-L6-v2 on the CPU, from installed packages; downloads nothing and needs no PyTorch."""

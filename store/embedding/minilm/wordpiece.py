@@ -1,10 +1,9 @@
-"""Text to the numbers MiniLM reads: BERT's uncased word pieces.
+"""BERT's uncased WordPiece tokenizer.
 
-The scheme is published with BERT: fold case and accents, part words at spaces, punctuation and Han
-characters, then take the longest known piece from the left, over and over. The vocabulary beside
-this file is BERT's own (`vocab.txt`, Apache-2.0, see NOTICE); a piece's number is its line. A few
-lines of Python with a cache of words seen are as fast here as the usual native library, which
-would bring an HTTP client and a download cache with it.
+The algorithm is published with BERT: fold case and accents, split at spaces, punctuation and Han
+characters, then repeatedly take the longest known piece from the left. `vocab.txt` is BERT's own
+vocabulary (Apache-2.0, see NOTICE); the id of a piece is its line number. With a cache of words
+this is as fast as the usual native library, which would add an HTTP client and a download cache.
 """
 
 import unicodedata
@@ -13,9 +12,9 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
-MAX_PIECES: Final = 256  # what the model was trained on; the rest of a longer text is not read
+MAX_PIECES: Final = 256  # the length the model was trained on; the rest of a text is ignored
 _MAX_WORD: Final = 100
-_WORDS_PER_PIECE: Final = 12  # characters: a bound on how much text MAX_PIECES can need
+_CHARACTERS_PER_PIECE: Final = 24  # a bound on the text that MAX_PIECES pieces can need
 
 _CLS: Final = "[CLS]"
 _SEP: Final = "[SEP]"
@@ -23,7 +22,7 @@ _UNKNOWN: Final = "[UNK]"
 
 
 class WordPieces:
-    """Makes piece numbers out of texts. Safe to use from several threads."""
+    """Turns texts into ids of word pieces. Thread-safe."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self._numbers = {piece: number for number, piece in enumerate(vocabulary)}
@@ -33,11 +32,10 @@ class WordPieces:
         self._cut = lru_cache(maxsize=16384)(self._pieces)
 
     def encode(self, text: str) -> list[int]:
-        """The numbers of a text's pieces, at most `MAX_PIECES` with the two that frame it."""
+        """The ids of a text's pieces between `[CLS]` and `[SEP]`, at most `MAX_PIECES` in all."""
         numbers = [self._start]
         room = MAX_PIECES - 1
-        # No word of more than _MAX_WORD characters is cut, so a prefix is all that can matter.
-        for word in _words(text[: MAX_PIECES * _WORDS_PER_PIECE * 2]):
+        for word in _words(text[: MAX_PIECES * _CHARACTERS_PER_PIECE]):
             numbers += self._cut(word)
             if len(numbers) >= room:
                 break
@@ -69,28 +67,29 @@ def load_vocabulary() -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """BERT's "basic" words: folded, and parted at spaces, punctuation and Han characters."""
+    """BERT's basic tokens: folded, and split at spaces, punctuation and Han characters."""
     text = text.lower()
     if not text.isascii():
-        text = "".join(s for s in unicodedata.normalize("NFD", text) if not _is_accent(s))
-    return "".join(map(_parted, text)).split()
+        text = "".join(c for c in unicodedata.normalize("NFD", text) if not _is_accent(c))
+    return "".join(map(_separated, text)).split()
 
 
-def _is_accent(sign: str) -> bool:
-    return unicodedata.category(sign) == "Mn"
+def _is_accent(character: str) -> bool:
+    return unicodedata.category(character) == "Mn"
 
 
 @lru_cache(maxsize=8192)
-def _parted(sign: str) -> str:
-    """A character as it goes into the line that is split at spaces: kept, set apart or dropped."""
-    code = ord(sign)
-    category = unicodedata.category(sign)
-    if sign in " \t\n\r" or category == "Zs":
+def _separated(character: str) -> str:
+    """The character for a line that is then split at spaces: kept, between spaces, or dropped."""
+    code = ord(character)
+    category = unicodedata.category(character)
+    if character in " \t\n\r" or category == "Zs":
         return " "
     if code in (0, 0xFFFD) or category[0] == "C":
         return ""
-    ascii_sign = code < 128 and not sign.isalnum()
-    return f" {sign} " if ascii_sign or category[0] == "P" or _is_han(code) else sign
+    is_ascii_symbol = code < 128 and not character.isalnum()
+    stands_alone = is_ascii_symbol or category[0] == "P" or _is_han(code)
+    return f" {character} " if stands_alone else character
 
 
 def _is_han(code: int) -> bool:

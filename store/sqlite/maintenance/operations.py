@@ -11,6 +11,7 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
+from store.arguments import bank_argument, callback, page_arguments, path_argument, texts
 from store.engine import Progress
 from store.errors import (
     InvalidInput,
@@ -31,14 +32,15 @@ from store.model import (
     SessionActivity,
     Stats,
 )
-from store.sqlite.bank_access import LONG_READ_SECONDS, Access, check_page, in_changes, shielded
+from store.sqlite.bank_access import LONG_READ_SECONDS, Access, in_changes, shielded
 from store.sqlite.banks import DATABASE, SNAPSHOT, OpenBank, claim
-from store.sqlite.database import Connection, Database, file_error, file_errors
+from store.sqlite.database import Connection, Database
 from store.sqlite.maintenance import backup, erase, integrity, portability
 from store.sqlite.migrate import migrate
-from store.sqlite.rows import memories, stats
-from store.sqlite.rows.memories import Changes
-from store.validate import check_labels
+from store.sqlite.rows import listing, stats
+from store.sqlite.rows.transaction import WriteTransaction
+from store.sqlite.storage_errors import errno_name, file_error, file_errors
+from store.validate import check_labels, storable_text
 
 IMPORT_BATCH: Final = 200
 BACKUPS_KEPT: Final = backup.KEEP
@@ -50,13 +52,15 @@ class Care(Access):
     erase_wait_seconds = erase.WAIT_SECONDS
 
     async def stats(self, bank: str) -> Stats:
+        bank = bank_argument(bank)
         async with self._banks.use(bank) as opened:
             return await opened.database.read(
                 lambda connection: stats.stats(connection, opened.name, opened.directory)
             )
 
     async def sessions_in(self, bank: str, *, limit: int = 50) -> list[SessionActivity]:
-        check_page(limit, 0)
+        bank = bank_argument(bank)
+        limit, _ = page_arguments(limit)
         return await self._read(bank, lambda connection: stats.sessions(connection, limit=limit))
 
     def health(self) -> EngineHealth:
@@ -81,10 +85,12 @@ class Care(Access):
         )
 
     async def check(self, bank: str) -> Checked:
+        bank = bank_argument(bank)
         async with self._banks.use(bank) as opened:
             return await self._check(opened)
 
     async def repair(self, bank: str) -> Checked:
+        bank = bank_argument(bank)
         async with self._banks.use(bank) as opened:
 
             def mend(connection: Connection) -> None:
@@ -92,19 +98,22 @@ class Care(Access):
                     integrity.repair(connection, opened.directory)
 
             await opened.database.maintain(mend)
-            await self._void_caches(opened)
+            await self._ranking.reset(opened)
             await self._ranking.written(opened)
             return await self._check(opened)
 
     async def rebuild(self, bank: str) -> Checked:
+        bank = bank_argument(bank)
         async with self._banks.use(bank) as opened:
             await opened.database.write(integrity.rebuild_words)
             await opened.database.write(integrity.forget_vectors)
-            await self._void_caches(opened)
+            await self._ranking.reset(opened)
             await self._ranking.written(opened)
             return await self._check(opened)
 
     async def export(self, bank: str, path: Path, *, progress: Progress | None = None) -> Exported:
+        bank, path = bank_argument(bank), path_argument("path", path)
+        progress = callback("progress", progress)
         async with self._banks.use(bank) as opened:
 
             def work(connection: Connection) -> Exported:
@@ -118,11 +127,12 @@ class Care(Access):
     async def import_file(
         self, bank: str, path: Path, *, progress: Progress | None = None
     ) -> Imported:
+        bank, path = bank_argument(bank), path_argument("path", path)
+        progress = callback("progress", progress)
         try:
             total = await anyio.to_thread.run_sync(portability.verify, path)
         except OSError as error:
-            code = errno.errorcode.get(error.errno or 0, "?")
-            raise InvalidInput("path", f"cannot be read ({code})") from error
+            raise InvalidInput("path", f"cannot be read ({errno_name(error)})") from error
         await self._banks.ensure(bank)
         created = known = done = 0
         batches = portability.batches(path, IMPORT_BATCH)
@@ -134,10 +144,12 @@ class Care(Access):
         return Imported(bank=bank, created=created, known=known)
 
     async def back_up(self, bank: str) -> BackedUp:
+        bank = bank_argument(bank)
         async with self._banks.use(bank) as opened, opened.copying:
             return await self._back_up(opened.bank, opened.database)
 
     async def backups(self, bank: str) -> list[BackedUp]:
+        bank = bank_argument(bank)
         directory = self._banks.backups(self._banks.get(bank))
 
         def listing() -> list[BackedUp]:
@@ -147,6 +159,7 @@ class Care(Access):
         return await anyio.to_thread.run_sync(listing)
 
     async def restore(self, bank: str, name: str) -> BackedUp:
+        bank, name = bank_argument(bank), storable_text("name", name)
         known = self._banks.get(bank)
         backups = self._banks.backups(known)
         items = await anyio.to_thread.run_sync(backup.verify, backup.find(backups, name))
@@ -178,25 +191,28 @@ class Care(Access):
         documents: Sequence[str] = (),
         reason: str = "asked for",
     ) -> Erased:
+        bank, ids = bank_argument(bank), texts("ids", ids)
+        documents, reason = texts("documents", documents), storable_text("reason", reason)
         check_labels(reason=reason)
         now = self._now()
 
-        def work(changes: Changes) -> Erased:
+        def work(changes: WriteTransaction) -> Erased:
             return erase.remove(changes, ids, documents=documents, reason=reason, now=now)
 
         return await self._erase(bank, work)
 
     async def erase_forgotten(self, bank: str, *, reason: str = "asked for") -> Erased:
+        bank, reason = bank_argument(bank), storable_text("reason", reason)
         check_labels(reason=reason)
         now = self._now()
 
-        def work(changes: Changes) -> Erased:
-            ids = memories.forgotten_ids(changes.connection)
+        def work(changes: WriteTransaction) -> Erased:
+            ids = listing.forgotten_ids(changes.connection)
             return erase.remove(changes, ids, reason=reason, now=now)
 
         return await self._erase(bank, work)
 
-    async def _erase(self, bank: str, work: Callable[[Changes], Erased]) -> Erased:
+    async def _erase(self, bank: str, work: Callable[[WriteTransaction], Erased]) -> Erased:
         """All steps of `erase.py`; the catalogue remembers until the last that it has begun."""
 
         async def erase_all(opened: OpenBank) -> Erased:
@@ -211,7 +227,7 @@ class Care(Access):
             return await shielded(erase_all(opened))  # begun, it is gone through with
 
     async def _finish_erase(self, opened: OpenBank) -> int:
-        await self._void_caches(opened)
+        await self._ranking.reset(opened)
 
         def finish(connection: Connection) -> int:
             with opened.files:
@@ -226,14 +242,6 @@ class Care(Access):
         copies = await opened.database.maintain(finish)
         await self._banks.note_erased(opened.bank)
         return copies
-
-    async def _void_caches(self, opened: OpenBank) -> None:
-        """Nothing made from the bank as it was may be used, or written, from now on.
-
-        No await lies between the two: whoever searches next finds no snapshot to begin with.
-        """
-        await self._ranking.reset(opened)
-        opened.drop_snapshot()
 
     async def _back_up(self, bank: Bank, database: Database, *, spare: str = "") -> BackedUp:
         now = self._now()
@@ -283,5 +291,4 @@ def _not_exported(error: OSError, path: Path) -> StoreError:
     failure = file_error(error)
     if isinstance(failure, StorageFull):
         return failure
-    code = errno.errorcode.get(error.errno or 0, "?")
-    return InvalidInput("path", f"cannot be written ({code})")
+    return InvalidInput("path", f"cannot be written ({errno_name(error)})")

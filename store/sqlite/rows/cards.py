@@ -1,9 +1,10 @@
-"""Cards: pieces of knowledge, each with its evidence, that replace each other and keep the history.
+"""Cards: pieces of knowledge with evidence and a history of versions.
 
-A new card is compared with all cards of its category. The same words: it is known, and its
-evidence is added. The same title, or mostly the same words under much the same title: it takes the
-place of the older one, which stays readable as superseded. A card is verified when most of its
-quotations are found in what was stored, or when two sessions speak for it.
+A new card is compared with all cards of its category. If an existing card makes the same statement,
+the new one is a duplicate and only its evidence is added. If an existing card has the same title,
+or a similar title and mostly the same words, the new card replaces it; the old one stays readable
+as superseded. A card is verified if stored items contain most of its quotations, or if its evidence
+comes from at least two sessions.
 """
 
 from collections.abc import Sequence
@@ -20,17 +21,14 @@ from store.model import (
     NewCard,
     NewMemory,
 )
-from store.ranking.similarity import (
-    candidates,
-    likeness,
-    same_substance,
-    same_words,
-    saying,
-    words_of,
-)
+from store.ranking.similarity import same_statement, same_words, similarity, words_of
 from store.sqlite.database import Connection
 from store.sqlite.rows.items import find
-from store.sqlite.rows.memories import Changes, change_item, insert_row, listing, prepare
+from store.sqlite.rows.listing import listing
+from store.sqlite.rows.memories import change_item, insert_row
+from store.sqlite.rows.prepared import prepare
+from store.sqlite.rows.similar import candidates, find_quoted
+from store.sqlite.rows.transaction import WriteTransaction
 from store.validate import (
     check_choice,
     check_finite,
@@ -41,14 +39,14 @@ from store.validate import (
     encode_json,
 )
 
-# Likeness from which one card is a new version of another. Its title must be as like: cards on two
-# subjects often say the same of both ("the port of A is 80", "the port of B is 81").
+# The similarity from which one card is a new version of another. Their titles must be as similar:
+# cards on two subjects often differ in one word ("the port of A is 80", "the port of B is 81").
 REPLACES: Final = 0.6
 SNIPPET_LIMIT: Final = 4_096
 
 
 def check(card: NewCard) -> None:
-    """Refuse what cannot be kept, a card that is known already included."""
+    """Refuse a card that cannot be stored, also if it is a duplicate."""
     check_text("title", card.title, empty=False)
     check_text("category", card.category, empty=False)
     check_text("summary", card.summary, empty=False)
@@ -62,35 +60,35 @@ def check(card: NewCard) -> None:
         check_labels(session=evidence.session, item=evidence.item)
 
 
-def put(changes: Changes, card: NewCard, now: int) -> CardOutcome:
-    """Keep a card, recognise it, or let it take the place of the one it renews."""
+def put(transaction: WriteTransaction, card: NewCard, now: int) -> CardOutcome:
+    """Store a card, unless it is a duplicate; a new version replaces the old one."""
     check(card)
-    old = _replaced(changes.connection, card)
+    old = _replaced(transaction.connection, card)
     if old is not None and card.supersedes is None and _is_duplicate(old, card):
-        _repeat(changes, old, card, now)
+        _repeat(transaction, old, card, now)
         return CardOutcome(id=old.id, outcome="duplicate", other=old.id)
     prepared = prepare(_item(card, old), now)
-    made = insert_row(changes, prepared, document=None, position=None)
-    _add_evidence(changes.connection, made.rowid, card.evidence, card.session)
+    made = insert_row(transaction, prepared, document=None, position=None)
+    _add_evidence(transaction.connection, made.rowid, card.evidence, card.session)
     if old is None:
         return CardOutcome(id=made.id, outcome="created")
-    change_item(changes, old, now, superseded_by=made.id, status="superseded")
+    change_item(transaction, old, now, superseded_by=made.id, status="superseded")
     return CardOutcome(id=made.id, outcome="superseded", other=old.id)
 
 
-def change(changes: Changes, id: str, now: int, *, status: str | None = None) -> Card:
-    """Change what may change about a card without a new version of it: its status."""
-    item = find(changes.connection, id, kind="card")
+def change(transaction: WriteTransaction, id: str, now: int, *, status: str | None = None) -> Card:
+    """Change the status of a card. Other changes need a new version of the card."""
+    item = find(transaction.connection, id, kind="card")
     if status is not None:
         check_choice("status", status, CARD_STATUSES)
-        item = change_item(changes, item, now, status=status)
-    return card_of(changes.connection, item)
+        item = change_item(transaction, item, now, status=status)
+    return card_of(transaction.connection, item)
 
 
 def page(
     connection: Connection, filters: Filters, *, limit: int, offset: int
 ) -> tuple[list[Card], int]:
-    """Cards, newest first; and how many there are in all."""
+    """A page of cards, newest first, and the number of all cards."""
     found = listing(
         connection, kinds=("card",), filters=filters, limit=limit, offset=offset, by="arrival"
     )
@@ -98,7 +96,7 @@ def page(
 
 
 def history(connection: Connection, id: str) -> list[Card]:
-    """A card and the versions before it, newest first."""
+    """A card and its earlier versions, newest first."""
     cards: list[Card] = []
     seen: set[str] = set()
     next_id: str | None = id
@@ -111,10 +109,10 @@ def history(connection: Connection, id: str) -> list[Card]:
 
 
 def card_of(connection: Connection, item: Item) -> Card:
-    """An item of the kind card, with its evidence."""
+    """The card in an item, with its evidence."""
     evidence = tuple(
-        Evidence(snippet=snippet, session=session or None, item=witness)
-        for snippet, session, witness in connection.execute(
+        Evidence(snippet=snippet, session=session or None, item=source)
+        for snippet, session, source in connection.execute(
             "SELECT snippet, session, item FROM evidence WHERE card = ? ORDER BY snippet, session",
             (item.rowid,),
         )
@@ -138,7 +136,7 @@ def card_of(connection: Connection, item: Item) -> Card:
 
 
 def is_verified(evidence: Sequence[Evidence]) -> bool:
-    """Most of what is quoted was really said, or two sessions speak for it."""
+    """Whether stored items contain most of the quotations, or two sessions support the card."""
     if not evidence:
         return False
     found = sum(piece.item is not None for piece in evidence)
@@ -179,18 +177,18 @@ def _replaced(connection: Connection, card: NewCard) -> Item | None:
 
 
 def _closest(connection: Connection, card: NewCard) -> Item | None:
-    """The card this one repeats or renews, if there is one: same category, user and role."""
-    said = words_of(f"{card.title}\n{card.summary}")
+    """The card of the same category, user and role that this one repeats or replaces, if any."""
+    words = words_of(f"{card.title}\n{card.summary}")
     best: tuple[float, Item] | None = None
     for item in candidates(
         connection, "card", f"{card.title}\n{card.summary}", category=card.category
     ):
         if (item.user, item.role) != (card.user, card.role):
             continue
-        score = likeness(said, words_of(f"{item.title}\n{item.text}"))
+        score = similarity(words, words_of(f"{item.title}\n{item.text}"))
         if same_words(item.title, card.title):
             score = max(score, REPLACES)
-        elif likeness(words_of(item.title), words_of(card.title)) < REPLACES:
+        elif similarity(words_of(item.title), words_of(card.title)) < REPLACES:
             continue
         if score >= REPLACES and (best is None or score > best[0]):
             best = score, item
@@ -198,19 +196,19 @@ def _closest(connection: Connection, card: NewCard) -> Item | None:
 
 
 def _is_duplicate(old: Item, card: NewCard) -> bool:
-    return same_substance(f"{old.title}\n{old.text}", f"{card.title}\n{card.summary}")
+    return same_statement(f"{old.title}\n{old.text}", f"{card.title}\n{card.summary}")
 
 
-def _repeat(changes: Changes, old: Item, card: NewCard, now: int) -> None:
-    """A known card said again: more evidence, more tags, as sure as the surer of the two."""
+def _repeat(transaction: WriteTransaction, old: Item, card: NewCard, now: int) -> None:
+    """Record a duplicate: add its evidence and tags, and keep the higher confidence."""
     fields: dict[str, Any] = {"repeats": old.repeats + 1}
     tags = tuple(dict.fromkeys((*old.tags, *card.tags)))
     if tags != old.tags:
         fields["tags"] = encode_json("tags", tags)
     if card.confidence is not None:
         fields["confidence"] = max(card.confidence, old.confidence or 0.0)
-    change_item(changes, old, now, **fields)
-    _add_evidence(changes.connection, old.rowid, card.evidence, card.session)
+    change_item(transaction, old, now, **fields)
+    _add_evidence(transaction.connection, old.rowid, card.evidence, card.session)
 
 
 def _add_evidence(
@@ -219,9 +217,9 @@ def _add_evidence(
     for piece in evidence:
         if not piece.snippet.strip():
             continue
-        witness = piece.item or saying(connection, ("event", "memory", "chunk"), piece.snippet)
+        source = piece.item or find_quoted(connection, ("event", "memory", "chunk"), piece.snippet)
         connection.execute(
             "INSERT INTO evidence (card, snippet, session, item) VALUES (?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET item = coalesce(excluded.item, item)",
-            (rowid, piece.snippet, piece.session or session or "", witness),
+            (rowid, piece.snippet, piece.session or session or "", source),
         )

@@ -1,7 +1,4 @@
-"""Days: how much happened on each, and the latest of it, without reading all of it.
-
-A day is 24 hours of UTC. Only days on which something happened are there.
-"""
+"""Items by day (24 hours of UTC): their number and the latest of them. Empty days are left out."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -12,7 +9,7 @@ import msgspec
 from store.model import Day, Filters, Kind
 from store.sqlite.database import Connection
 from store.sqlite.rows.items import where
-from store.sqlite.rows.memories import listing
+from store.sqlite.rows.listing import listing
 
 DAY_MS: Final = 86_400_000
 _EPOCH: Final = date(1970, 1, 1)
@@ -21,10 +18,13 @@ _EPOCH: Final = date(1970, 1, 1)
 def days(
     connection: Connection, *, kinds: Sequence[Kind], filters: Filters, each: int, limit: int
 ) -> list[Day]:
-    """The last `limit` days that the filters let through, latest first, `each` items of each."""
+    """The last `limit` days with items that pass the filters, latest first.
+
+    Each day contains its latest `each` items.
+    """
     found: list[Day] = []
     end = filters.until
-    # A day at a time, each found by a look at the end of the index: grouping would read it all.
+    # Each day is found by reading the end of the index; GROUP BY would read the whole index.
     while len(found) < limit:
         before = msgspec.structs.replace(filters, until=end)
         last = listing(connection, kinds=kinds, filters=before, limit=1, count=False).items
@@ -50,5 +50,5 @@ def _name(start: int) -> str:
     days_since = start // DAY_MS
     try:
         return (_EPOCH + timedelta(days=days_since)).isoformat()
-    except OverflowError:  # a year that Python's calendar does not have
+    except OverflowError:  # a year that Python's `date` cannot represent
         return f"day {days_since}"

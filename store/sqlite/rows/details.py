@@ -1,7 +1,7 @@
-"""What only one kind of item has: the members of `details` that the engine itself reads.
+"""The members of `details` that the engine itself reads, by kind of item.
 
-Other members may be anything JSON can say. These are read back as steps, quotations or counts, so
-a value of another type would be accepted today and break a search tomorrow.
+Other members may be any JSON value. The engine reads these as lists of steps, as texts or as
+counts, so a value of another type would break a later search.
 """
 
 from collections.abc import Mapping
@@ -14,32 +14,32 @@ from store.errors import InvalidInput
 from store.model import Kind
 
 
-class Searched(Struct):
-    """Found by its words, whatever the kind; see `items.searchable`."""
+class SearchedDetails(Struct):
+    """The members that are indexed for every kind; see `items.searchable`."""
 
     methods: list[str] = []
     triggers: list[str] = []
     mitigation: str = ""
 
 
-class CardDetails(Searched):
+class CardDetails(SearchedDetails):
     supersedes: str | None = None
 
 
-class TaskDetails(Searched):
+class TaskDetails(SearchedDetails):
     effort: str | None = None
 
 
-class NarrativeDetails(Searched):
+class NarrativeDetails(SearchedDetails):
     count: int = 0
 
 
-class ChunkDetails(Searched):
+class ChunkDetails(SearchedDetails):
     start: int = 0
     end: int = 0
 
 
-_OF: Final[dict[Kind, type[Searched]]] = {
+_TYPES: Final[dict[Kind, type[SearchedDetails]]] = {
     "card": CardDetails,
     "task": TaskDetails,
     "narrative": NarrativeDetails,
@@ -48,10 +48,10 @@ _OF: Final[dict[Kind, type[Searched]]] = {
 
 
 def check_details(kind: Kind, details: Mapping[str, Any]) -> None:
-    """Refuse details that could not be read back."""
+    """Refuse details that the engine could not read back."""
     if not details:
         return
     try:
-        msgspec.convert(details, _OF.get(kind, Searched))
+        msgspec.convert(details, _TYPES.get(kind, SearchedDetails))
     except msgspec.ValidationError as error:
-        raise InvalidInput("details", f"must be as this kind has them: {error}") from None
+        raise InvalidInput("details", f"must have the types of this kind: {error}") from None

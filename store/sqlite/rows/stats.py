@@ -1,4 +1,4 @@
-"""True numbers about a bank, counted when asked for."""
+"""Statistics of a bank, counted on request."""
 
 from collections import Counter
 from pathlib import Path
@@ -10,7 +10,7 @@ from store.sqlite.rows.items import LIVE
 
 
 def stats(connection: Connection, bank: str, directory: Path) -> Stats:
-    """Everything `Stats` names, from indexes alone: the rows would be most of the work."""
+    """The statistics of a bank. Only indexes are read; reading the rows would take far longer."""
     by_kind: Counter[str] = Counter()
     by_category: Counter[str] = Counter()
     by_label: Counter[str] = Counter()
@@ -52,7 +52,7 @@ def stats(connection: Connection, bank: str, directory: Path) -> Stats:
 
 
 def sessions(connection: Connection, *, limit: int) -> list[SessionActivity]:
-    """The sessions a bank holds something of, latest first."""
+    """The sessions that have items in a bank, latest first."""
     rows = connection.execute(
         "SELECT session, count(*), min(occurred_at), max(occurred_at) FROM items"
         f" WHERE session IS NOT NULL AND {LIVE} GROUP BY session"
@@ -69,7 +69,7 @@ def disk_bytes(directory: Path) -> int:
 
 
 def database_bytes(connection: Connection) -> int:
-    """What the database itself takes, without free pages."""
+    """The size of the database without its free pages."""
     pages = _one(connection, "PRAGMA page_count") - _one(connection, "PRAGMA freelist_count")
     return pages * _one(connection, "PRAGMA page_size")
 

@@ -8,7 +8,8 @@ from msgspec import Raw, Struct
 
 from daemon.operations.logs import REPEAT_SECONDS, RepeatFilter
 from daemon.tools.authority import OWNER
-from daemon.tools.specification import BoundTool, ToolSpec
+from daemon.tools.bound_tool import BoundTool
+from daemon.tools.specification import ToolSpec
 from store.errors import StorageFull
 from tests.support.clock import FakeClock
 

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from store.embedding.embedder import HashedFeatures
+from store.embedding.hashed import HashedFeatures
 from store.errors import (
     EraseIncomplete,
     InvalidInput,
