@@ -9,7 +9,6 @@ directory and the socket are checked. Standard library only, for the bridge.
 import os
 import socket
 import stat
-import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +16,9 @@ from typing import Final
 
 from daemon.exit_codes import UNAVAILABLE, Exit
 
-#: macOS: option level, option and layout of `struct xucred` up to the user id.
+#: macOS: option level and option for `struct xucred`.
 _SOL_LOCAL: Final = 0
 _LOCAL_PEERCRED: Final = 1
-_XUCRED: Final = struct.Struct("II")
 
 
 def check_files(path: Path) -> None:
@@ -58,14 +56,15 @@ def check_process(
 
 def peer_uid(link: socket.socket) -> int | None:
     """Return the user id of the process at the other end; None when the system does not tell."""
+    # Both structures have the user id in their second 32 bits (pid, uid, gid; version, uid, …).
     option = getattr(socket, "SO_PEERCRED", None)
     if option is not None:
         credentials = link.getsockopt(socket.SOL_SOCKET, option, 12)
-        return int(struct.unpack("3i", credentials)[1])
-    if sys.platform == "darwin":
+    elif sys.platform == "darwin":
         credentials = link.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 76)
-        return int(_XUCRED.unpack_from(credentials)[1])
-    return None
+    else:
+        return None
+    return int.from_bytes(credentials[4:8], sys.byteorder)
 
 
 def _trusted() -> tuple[int, int]:

@@ -305,10 +305,10 @@ def _result(frame: dict[str, Any], settings: Settings) -> dict[str, Any]:
         if not isinstance(result, dict):
             raise ValueError("its result is not a JSON object")
         return cast("dict[str, Any]", result)
-    error: Any = frame.get("error")
-    if not isinstance(error, dict):
+    if not isinstance(frame.get("error"), dict):
         raise ValueError("it sent neither a result nor an error")  # noqa: TRY004
-    data: Any = error.get("data", {})
+    error: dict[str, Any] = frame["error"]
+    data: dict[str, Any] = error.get("data", {})
     if "exit" in data:
         raise Exit(data["exit"], data["details"])
     if error.get("code") == -32601:

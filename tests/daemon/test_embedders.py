@@ -1,4 +1,4 @@
-"""Which embedder the daemon uses is the operator's choice, and the choice is obeyed."""
+"""The configured embedder is the one that is used."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ EMBEDDED = ("stdio", "--embedded")
 
 
 def remembers(started: Child) -> list[str]:
-    """Store two things and ask for one of them; the texts that come back."""
+    """Store two memories and search for one of them; returns the texts of the result."""
     started.send(initialize())
     started.line()
     for id, text in enumerate(("The kitten sleeps", "The bridge is closed"), 1):
@@ -26,7 +26,7 @@ def remembers(started: Child) -> list[str]:
     return [block["text"] for block in answer["content"]]
 
 
-def test_an_endpoint_is_asked_when_one_is_configured(tmp_path: Path) -> None:
+def test_a_configured_endpoint_is_used(tmp_path: Path) -> None:
     def answer(texts: list[str]) -> Any:
         like = [[1.0, 0.0] if "kitten" in t or "feline" in t else [0.0, 1.0] for t in texts]
         return {"data": [{"index": at, "embedding": row} for at, row in enumerate(like)]}
@@ -52,7 +52,7 @@ def test_an_endpoint_is_asked_when_one_is_configured(tmp_path: Path) -> None:
     assert {request["key"] for request in seen} == {"Bearer secret"}
 
 
-def test_an_endpoint_that_is_gone_costs_meaning_and_nothing_else(tmp_path: Path) -> None:
+def test_without_its_endpoint_only_semantic_search_is_missing(tmp_path: Path) -> None:
     variables = {
         "RECALLD_EMBEDDING_URL": "http://127.0.0.1:9/v1/embeddings",
         "RECALLD_EMBEDDING_MODEL": "m",
@@ -85,7 +85,7 @@ def test_hashed_features_work_without_a_model(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_embedder_that_cannot_be_is_said_before_anything_starts(
+def test_an_unusable_embedder_is_reported_at_startup(
     tmp_path: Path, variables: dict[str, str], words: str
 ) -> None:
     with child(tmp_path, *EMBEDDED, variables=variables) as started:
@@ -93,7 +93,7 @@ def test_an_embedder_that_cannot_be_is_said_before_anything_starts(
         assert words in started.errors()
 
 
-def test_who_chose_hashed_features_is_not_told_that_something_is_wrong(tmp_path: Path) -> None:
+def test_hashed_features_are_not_reported_as_degraded(tmp_path: Path) -> None:
     variables = {"RECALLD_EMBEDDING_HASHED": "true"}
     with child(tmp_path, *EMBEDDED, variables=variables) as started:
         assert remembers(started)

@@ -1,4 +1,4 @@
-"""Frames no sane client sends neither crash us nor make us answer what was not asked.
+"""Malformed frames neither crash the daemon nor produce answers to requests that were not sent.
 
 A short seeded run on each transport; `scripts/fuzz.py --frames 100000` is the long one. The oracle
 is tested as well, on conversations it has to object to.
@@ -19,7 +19,7 @@ GOOD = b'{"jsonrpc":"2.0","id":7,"result":{}}'
 
 @pytest.mark.faults
 @pytest.mark.parametrize("transport", run.TRANSPORTS)
-def test_mutated_frames_are_survived_and_answered_under_their_own_ids(transport: str) -> None:
+def test_mutated_frames_are_answered_with_their_own_ids(transport: str) -> None:
     tally = run.fuzz(transport, frames=3_000, seed=SEED)
 
     assert tally.frames == 3_000
@@ -28,20 +28,20 @@ def test_mutated_frames_are_survived_and_answered_under_their_own_ids(transport:
 
 
 @pytest.mark.faults
-def test_a_daemon_killed_among_mutated_frames_leaves_each_call_one_answer() -> None:
+def test_every_call_gets_one_answer_when_the_daemon_is_killed() -> None:
     tally = run.fuzz("bridge", frames=1_000, seed=SEED, kills=0.1)
 
     assert tally.killed > 0
 
 
-def test_a_server_that_dies_of_a_malformed_frame_is_found() -> None:
-    # The bench's floor checks nothing and falls over at the first line that is not JSON.
+def test_a_server_that_crashes_on_a_malformed_frame_is_detected() -> None:
+    # This server checks nothing and crashes at the first line that is not JSON.
     floor = f"{sys.executable} {ROOT / 'scripts' / 'peers' / 'floor.py'}"
     with pytest.raises(run.FuzzFailure, match=r"closed its output|stopped reading"):
         run.fuzz("stdio", frames=500, seed=SEED, command=floor)
 
 
-def test_an_honest_conversation_passes() -> None:
+def test_the_oracle_accepts_a_correct_conversation() -> None:
     oracle = Oracle()
     oracle.sending(CALL)
     oracle.received(GOOD)
@@ -71,14 +71,14 @@ def test_an_honest_conversation_passes() -> None:
     ],
     ids=lambda line: line.decode(),
 )
-def test_the_oracle_objects_to(line: bytes) -> None:
+def test_the_oracle_rejects(line: bytes) -> None:
     oracle = Oracle()
     oracle.sending(CALL)
     with pytest.raises(Violation):
         oracle.received(line)
 
 
-def test_the_oracle_objects_to_a_second_answer() -> None:
+def test_the_oracle_rejects_a_second_answer() -> None:
     oracle = Oracle()
     oracle.sending(CALL)
     oracle.received(GOOD)
@@ -86,7 +86,7 @@ def test_the_oracle_objects_to_a_second_answer() -> None:
         oracle.received(GOOD)
 
 
-def test_the_oracle_objects_to_silence() -> None:
+def test_the_oracle_rejects_a_missing_answer() -> None:
     oracle = Oracle()
     oracle.require("V-1")
     with pytest.raises(Violation, match="never answered"):

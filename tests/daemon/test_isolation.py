@@ -1,4 +1,4 @@
-"""What one bank holds never shows in another's answers, errors, files, or anybody's log."""
+"""The content of a bank never appears in answers, errors or files of another bank, or in logs."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ async def fill(directory: Path) -> None:
         await engine.put("ours", NewMemory(text="a thrush sings", session="shared"))
 
 
-def test_five_hundred_canaries_stay_in_their_bank(tmp_path: Path) -> None:
+def test_five_hundred_unique_words_stay_in_their_bank(tmp_path: Path) -> None:
     anyio.run(fill, tmp_path / "data")
     asked = [
         ("hindsight_search", {"bank_id": "ours", "query": "who sings?"}),
@@ -58,6 +58,6 @@ def test_five_hundred_canaries_stay_in_their_bank(tmp_path: Path) -> None:
 
 
 def bank_of(places: list[Path], word: bytes) -> str:
-    """The directory of the one bank whose database holds the word."""
+    """Return the directory of the bank whose database contains the word."""
     (found,) = {p.parent.name for p in places if p.name == "bank.db" and word in p.read_bytes()}
     return found

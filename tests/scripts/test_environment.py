@@ -20,7 +20,7 @@ case "$1 $2" in
 "-c "*version_info*) exit 0 ;;
 "-c "*ensurepip*) exit "${VENV_MISSING:-0}" ;;
 "-m venv")
-    mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+    mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && cp "$0" "$3/bin/pip" ;;
 "-m pip")
     echo run >> "$LOG"
     if [ -n "${PIP_FAILS:-}" ]; then echo "no route to host"; echo "a second line" >&2; exit 1; fi

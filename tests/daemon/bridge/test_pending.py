@@ -1,4 +1,4 @@
-"""What a bridge remembers of the traffic it carries."""
+"""The pending requests and the connection state that a bridge tracks."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ def answer(raw_id: str) -> bytes:
 
 
 @pytest.mark.parametrize("id", [0, -1, 2**70, "", "1", "é", 'quote"', "back\\slash", "nl\n"])
-def test_a_request_waits_until_its_answer_passes(id: Any) -> None:
+def test_a_request_is_pending_until_its_answer(id: Any) -> None:
     pending = PendingRequests()
     pending.sent(line(id=id, method="ping"))
     assert len(pending.waiting) == 1
@@ -50,8 +50,8 @@ def test_the_same_id_in_another_spelling_is_the_same_request() -> None:
     assert not pending.waiting
 
 
-def test_unsent_batches_are_known_by_their_ids_where_the_client_may_send_them() -> None:
-    """Or they would be answered as lost and sent to the next daemon as well."""
+def test_the_ids_of_unsent_batches_are_found_if_the_client_may_send_batches() -> None:
+    """Otherwise they would be answered as lost and also be sent to the next daemon."""
     batch = b"[" + line(id=5, method="ping") + b"," + line(id="x", method="ping") + b"]"
     assert opened("2025-03-26").asked_by([batch]) == {"5", '"x"'}
     assert opened("2025-06-18").asked_by([batch]) == frozenset()
@@ -59,7 +59,7 @@ def test_unsent_batches_are_known_by_their_ids_where_the_client_may_send_them() 
 
 
 @pytest.mark.parametrize("raw", ["1.0", "1.00", "-0", "-0.0", "-3.0"])
-def test_a_number_echoed_as_it_was_spelt_settles_its_request(raw: str) -> None:
+def test_an_answer_with_the_original_spelling_of_a_number_is_matched(raw: str) -> None:
     pending = PendingRequests()
     pending.sent(f'{{"jsonrpc":"2.0","id":{raw},"method":"ping"}}'.encode())
     assert len(pending.waiting) == 1
@@ -91,14 +91,14 @@ def test_a_number_echoed_as_it_was_spelt_settles_its_request(raw: str) -> None:
         b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":' + b"[" * 70 + b"]" * 70 + b"}}",
     ],
 )
-def test_what_is_no_request_is_not_waited_for(odd: bytes) -> None:
+def test_a_line_that_is_not_a_request_is_not_pending(odd: bytes) -> None:
     pending = PendingRequests()
     pending.sent(odd)
     assert not pending.waiting
 
 
 @given(requests())
-def test_what_the_daemon_answers_under_an_id_is_waited_for(line: bytes) -> None:
+def test_a_line_that_the_daemon_answers_with_an_id_is_pending(line: bytes) -> None:
     pending = PendingRequests()
     pending.sent(line)
     read = decode(line)
@@ -106,7 +106,7 @@ def test_what_the_daemon_answers_under_an_id_is_waited_for(line: bytes) -> None:
 
 
 @given(st.binary(max_size=80), st.data())
-def test_a_mutated_request_is_waited_for_just_when_the_daemon_can_tell_its_id(
+def test_a_mutated_request_is_pending_exactly_when_the_daemon_can_read_its_id(
     noise: bytes, data: st.DataObject
 ) -> None:
     whole = b'{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":[1.5,"\\u0041",{}]}}'
@@ -127,7 +127,7 @@ def test_depth_alone_does_not_hide_a_request() -> None:
     assert pending.waiting
 
 
-def test_a_batch_waits_for_each_of_its_requests() -> None:
+def test_every_request_of_a_batch_is_pending() -> None:
     pending = opened("2025-03-26")
     pending.sent(b"[" + line(id=1, method="a") + b"," + line(id="b", method="c") + b"]")
     assert list(pending.waiting) == ["1", '"b"']
@@ -136,7 +136,7 @@ def test_a_batch_waits_for_each_of_its_requests() -> None:
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25", 5])
-def test_where_there_are_no_batches_an_array_is_refused_whole(version: Any) -> None:
+def test_an_array_is_rejected_whole_in_revisions_without_batches(version: Any) -> None:
     array = b"[" + line(id=1, method="a") + b"]"
     for pending in (PendingRequests(), opened(version)):
         pending.sent(array)
@@ -146,12 +146,12 @@ def test_where_there_are_no_batches_an_array_is_refused_whole(version: Any) -> N
     assert not pending.waiting
 
 
-def test_limits_are_the_daemons() -> None:
+def test_the_limits_equal_those_of_the_daemon() -> None:
     assert MAX_DEPTH == jsonrpc.MAX_DEPTH
     assert MAX_BATCH == connection.MAX_BATCH
 
 
-def test_a_cancelled_request_is_not_waited_for_unless_it_is_the_handshake() -> None:
+def test_a_cancelled_request_is_not_pending_unless_it_is_the_handshake() -> None:
     pending = PendingRequests()
     pending.sent(line(id=0, method="initialize", params={}))
     pending.sent(line(id=1, method="tools/call", params={"name": "slow"}))
@@ -160,7 +160,7 @@ def test_a_cancelled_request_is_not_waited_for_unless_it_is_the_handshake() -> N
     assert list(pending.waiting) == ["0"]
 
 
-def test_the_handshake_is_made_again_under_an_id_of_ours() -> None:
+def test_the_handshake_is_replayed_with_an_id_of_the_bridge() -> None:
     pending = PendingRequests()
     assert pending.replay() is None
     pending.sent(line(id=0, method="initialize", params={"protocolVersion": 5}))
@@ -189,7 +189,7 @@ def test_the_handshake_is_made_again_under_an_id_of_ours() -> None:
         ("tools/call", None, False),
     ],
 )
-def test_a_lost_request_is_told_whether_to_ask_again(
+def test_the_error_for_a_lost_request_says_whether_a_retry_is_safe(
     method: str, params: Any, is_safe: bool
 ) -> None:
     pending = PendingRequests()
@@ -203,14 +203,14 @@ def test_a_lost_request_is_told_whether_to_ask_again(
     assert not pending.waiting
 
 
-def test_memory_is_bounded_however_many_requests_are_never_answered() -> None:
+def test_the_number_of_pending_requests_is_limited() -> None:
     pending = PendingRequests()
     for id in range(MAX_WAITING + 10):
         pending.sent(line(id=id, method="m"))
     assert len(pending.waiting) == MAX_WAITING
 
 
-def test_what_was_agreed_for_the_connection_is_remembered_and_what_was_refused_is_not() -> None:
+def test_confirmed_connection_state_is_kept_and_refused_state_is_not() -> None:
     pending = opened("2025-11-25")
     pending.sent(line(method="notifications/initialized"))
     wishes = [
@@ -233,7 +233,7 @@ def test_what_was_agreed_for_the_connection_is_remembered_and_what_was_refused_i
     assert json.loads(note)["params"] == {"uri": "memory://b/recent"}
 
 
-def test_subscriptions_in_a_batch_are_remembered_too() -> None:
+def test_subscriptions_in_a_batch_are_kept() -> None:
     pending = opened("2025-03-26")
     asked = [line(id=n, method="resources/subscribe", params={"uri": f"u{n}"}) for n in (1, 2)]
     pending.sent(b"[" + b",".join(asked) + b"]")

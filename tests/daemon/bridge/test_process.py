@@ -1,4 +1,4 @@
-"""`recalld stdio`: attach or start, carry, and outlive the daemon."""
+"""`recalld stdio`: connects to a daemon or starts one, and survives its death."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_several_bridges_share_one_daemon(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
-def test_when_the_daemon_dies_calls_are_answered_and_the_client_goes_on(
+def test_when_the_daemon_dies_calls_are_answered_and_the_client_continues(
     tmp_path: Path, revision: str
 ) -> None:
     with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
@@ -78,7 +78,7 @@ def test_when_the_daemon_dies_calls_are_answered_and_the_client_goes_on(
         assert status(tmp_path)["pid"] != first
 
 
-def test_the_session_stays_the_same_across_daemons(tmp_path: Path) -> None:
+def test_the_session_continues_in_a_new_daemon(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
         opened(bridge)
         before = status(tmp_path)["sessions"]
@@ -88,7 +88,7 @@ def test_the_session_stays_the_same_across_daemons(tmp_path: Path) -> None:
         assert status(tmp_path)["sessions"] == before
 
 
-def test_what_a_client_follows_and_its_log_level_outlive_the_daemon(tmp_path: Path) -> None:
+def test_subscriptions_and_log_level_continue_in_a_new_daemon(tmp_path: Path) -> None:
     watched = "test://watched-resource"
     with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
         opened(bridge)
@@ -113,7 +113,7 @@ def test_what_a_client_follows_and_its_log_level_outlive_the_daemon(tmp_path: Pa
         assert status(tmp_path)["pid"] != first
 
 
-def test_following_costs_none_of_the_requests_a_client_has(tmp_path: Path) -> None:
+def test_restoring_subscriptions_does_not_count_for_the_rate_limit(tmp_path: Path) -> None:
     few = {"RECALLD_RATE_LIMIT": "4"}
     with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE, variables=few) as bridge:
         opened(bridge)
@@ -126,7 +126,7 @@ def test_following_costs_none_of_the_requests_a_client_has(tmp_path: Path) -> No
         assert all("result" in frame for frame in bridge.lines(4).values())
 
 
-def test_a_modern_client_needs_no_handshake_again(tmp_path: Path) -> None:
+def test_a_modern_client_continues_without_a_handshake(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
         bridge.send(modern(1, "server/discover"))
         assert bridge.line()["result"]["resultType"] == "complete"
@@ -135,7 +135,7 @@ def test_a_modern_client_needs_no_handshake_again(tmp_path: Path) -> None:
         assert bridge.line()["id"] == 2
 
 
-def test_after_the_end_of_input_the_last_answers_still_come(tmp_path: Path) -> None:
+def test_calls_in_flight_are_answered_after_the_end_of_input(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
         bridge.send(initialize() + call(1, "slow", seconds=0.3) + request(2, "ping")[:-1])
         bridge.close_input()
@@ -145,7 +145,9 @@ def test_after_the_end_of_input_the_last_answers_still_come(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_is_like_the_end_of_input(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_has_the_effect_of_the_end_of_input(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
         opened(bridge)
         bridge.send(call(1, "slow", seconds=0.3) + request(2, "ping"))
@@ -155,7 +157,7 @@ def test_a_signal_is_like_the_end_of_input(tmp_path: Path, number: signal.Signal
         assert bridge.wait(3) == 0
 
 
-def test_a_closed_output_ends_it_quietly(tmp_path: Path) -> None:
+def test_a_closed_output_ends_the_bridge_without_an_error(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
         opened(bridge)
         assert bridge.process.stdout is not None
@@ -177,7 +179,7 @@ def test_bytes_pass_unchanged_in_both_directions(tmp_path: Path) -> None:
         assert frames[3]["id"] == "a"
 
 
-def test_an_overlong_line_is_refused_and_not_kept(tmp_path: Path) -> None:
+def test_an_oversized_line_is_rejected_and_not_buffered(tmp_path: Path) -> None:
     small = {"RECALLD_FRAME_BYTES": "10000"}
     with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE, variables=small) as bridge:
         bridge.send(b"x" * 5_000_000 + b"\n" + request(1, "ping"))
@@ -187,13 +189,11 @@ def test_an_overlong_line_is_refused_and_not_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["bridged", "embedded"])
-def test_an_overlong_request_is_refused_under_its_id_so_that_its_caller_hears(
-    tmp_path: Path, way: str
-) -> None:
+def test_an_oversized_request_is_rejected_with_its_id(tmp_path: Path, way: str) -> None:
     text = "x" * 5_000_000
     first = call(5, "echo", text=text)
     message = json.loads(first)
-    message["id"] = message.pop("id")  # as the TypeScript SDK writes it: last
+    message["id"] = message.pop("id")  # the TypeScript SDK writes the id last
     last = json.dumps({**message, "id": "six"}).encode() + b"\n"
     more = ["--embedded"] if way == "embedded" else []
     with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE, *more) as client:
@@ -204,7 +204,7 @@ def test_an_overlong_request_is_refused_under_its_id_so_that_its_caller_hears(
         assert all("limit is 4194304" in f["error"]["message"] for f in frames[:2])
 
 
-def test_a_daemon_without_fixtures_is_not_taken_for_one_with(tmp_path: Path) -> None:
+def test_a_daemon_without_fixtures_refuses_a_bridge_with_fixtures(tmp_path: Path) -> None:
     with daemon(tmp_path, "--dialects", ""):
         pass
     with child(tmp_path, "serve", "--no-http") as plain:
@@ -217,7 +217,7 @@ def test_a_daemon_without_fixtures_is_not_taken_for_one_with(tmp_path: Path) -> 
         assert plain.process.poll() is None
 
 
-def test_a_daemon_that_cannot_start_is_said_and_why(tmp_path: Path) -> None:
+def test_the_error_for_a_daemon_that_cannot_start_gives_the_reason(tmp_path: Path) -> None:
     with child(tmp_path, "stdio", "--embedded", "--fixtures") as owner:
         opened(owner)
         finished = recalld(tmp_path, *BRIDGE, stdin=subprocess.DEVNULL)
@@ -225,7 +225,7 @@ def test_a_daemon_that_cannot_start_is_said_and_why(tmp_path: Path) -> None:
         assert f"pid {owner.process.pid}" in finished.stderr
 
 
-def test_a_newer_bridge_makes_an_older_daemon_hand_over(tmp_path: Path) -> None:
+def test_a_newer_bridge_replaces_an_older_daemon(tmp_path: Path) -> None:
     older = (
         "import daemon.version as v; v.VERSION = '0.0.1'; from daemon.__main__ import main; main()"
     )

@@ -1,4 +1,4 @@
-"""Which bank a directory belongs to: what git says, without asking git."""
+"""The bank of a directory, compared with the answers of git."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ def repository(place: Path) -> Path:
 
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, Path]:
-    """Every shape of repository that people work in."""
+    """Every kind of repository: plain, bare, worktree, submodule, separate git directory."""
     main = repository(tmp_path / "one" / "app")
     deep = main / "src" / "deep"
     deep.mkdir(parents=True)
@@ -62,13 +62,13 @@ def places(tmp_path: Path) -> dict[str, Path]:
     }
 
 
-def test_the_common_directory_is_the_one_git_names(places: dict[str, Path]) -> None:
+def test_the_common_directory_is_the_one_that_git_prints(places: dict[str, Path]) -> None:
     for name, place in places.items():
         told = (place / git(place, "rev-parse", "--git-common-dir")).resolve()
         assert common_directory(place) == told, name
 
 
-def test_worktrees_share_a_bank_and_projects_do_not_mix(places: dict[str, Path]) -> None:
+def test_worktrees_share_a_bank_and_projects_have_different_ones(places: dict[str, Path]) -> None:
     banks = {name: bank_of(place) for name, place in places.items()}
 
     assert banks["main"] == banks["deep"] == banks["worktree"] == banks["link"]
@@ -95,14 +95,14 @@ def test_outside_a_repository_the_directory_is_the_project(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "name", ["with\nbreak", "tab\there", "é" * 200, b"\xff\xfe".decode("latin1"), "a'b\"c"]
 )
-def test_any_folder_name_makes_a_bank_that_can_be_used(tmp_path: Path, name: str) -> None:
+def test_every_folder_name_gives_a_valid_bank_name(tmp_path: Path, name: str) -> None:
     place = tmp_path / name[:80]
     place.mkdir()
 
     assert bank_name(bank_of(place)) == bank_of(place)
 
 
-def test_a_folder_whose_name_is_not_text_makes_a_bank_too(tmp_path: Path) -> None:
+def test_a_folder_name_that_is_not_utf8_gives_a_valid_bank_name(tmp_path: Path) -> None:
     place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe"))
     place.mkdir()
 
@@ -111,7 +111,7 @@ def test_a_folder_whose_name_is_not_text_makes_a_bank_too(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("content", ["", "gitdir: nowhere", "gitdir:", "\x00\xff", "nonsense"])
-def test_a_broken_git_file_is_no_repository(tmp_path: Path, content: str) -> None:
+def test_a_malformed_git_file_is_not_a_repository(tmp_path: Path, content: str) -> None:
     (tmp_path / ".git").write_text(content)
 
     assert common_directory(tmp_path) in (None, common_directory(tmp_path.parent))

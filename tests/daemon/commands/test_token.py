@@ -1,4 +1,4 @@
-"""`recalld token`: what it prints, what it keeps, and its exit codes."""
+"""`recalld token`: its output, its file and its exit codes."""
 
 import http.client
 import json
@@ -17,7 +17,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_token_is_printed_once_and_never_again(home: Path) -> None:
+def test_a_token_is_printed_only_once(home: Path) -> None:
     added = recalld(home, "token", "add", "ci", "--bank", "a", "--bank", "b", "--read-only")
     assert added.returncode == 0, added.stderr
     token = added.stdout.strip()
@@ -46,7 +46,7 @@ def test_before_the_first_token_the_list_is_empty(home: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [("token", "list"), ("token", "add", "x"), ("serve",)])
-def test_what_is_wrong_with_the_file_is_said_with_its_name_and_place(
+def test_the_error_for_a_bad_token_file_names_the_file_and_the_line(
     home: Path, command: tuple[str, ...]
 ) -> None:
     path = home / "tokens.toml"
@@ -74,7 +74,7 @@ def test_what_is_wrong_with_the_file_is_said_with_its_name_and_place(
         (("add", "x", "--file", "/nowhere/at/all.toml"), 73, "No such file"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_documented_code(
+def test_errors_have_the_documented_exit_codes(
     home: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     assert recalld(home, "token", "add", "taken").returncode == 0
@@ -85,13 +85,13 @@ def test_what_is_wrong_is_said_with_the_documented_code(
     assert (home / "tokens.toml").read_bytes() == before
 
 
-def test_without_a_token_file_it_says_how_to_set_one(tmp_path: Path) -> None:
+def test_the_error_without_a_token_file_explains_how_to_set_one(tmp_path: Path) -> None:
     done = recalld(tmp_path, "token", "list")
     assert done.returncode == 78
     assert f'token_file = "{tmp_path}/tokens.toml" under [server]' in done.stderr
 
 
-def test_a_running_daemon_takes_up_what_the_command_writes(home: Path) -> None:
+def test_a_running_daemon_applies_changes_of_the_token_file(home: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""An error of our own: one line, exit code 70, and a place to look that quotes nothing."""
+"""Crash reports: one line, exit code 70, and a log without user content."""
 
 import json
 import stat
@@ -17,7 +17,7 @@ SECRET = "what somebody stored"
 
 
 def run(home: Path, broken: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """`recalld`, with one of its functions replaced by `broken`."""
+    """Run `recalld` with one of its functions replaced by `broken`."""
     code = f"{broken}\nfrom daemon.__main__ import main\nmain()"
     return subprocess.run(
         [sys.executable, "-P", "-c", code, *arguments],
@@ -59,7 +59,7 @@ def test_a_crash_is_one_line_and_exit_code_70(
     assert "Traceback" not in done.stderr
 
 
-def test_a_refusal_inside_a_task_group_keeps_its_own_code(tmp_path: Path) -> None:
+def test_an_exit_inside_a_task_group_keeps_its_code(tmp_path: Path) -> None:
     broken = (
         "from daemon.exit_codes import Exit\nimport daemon.app as a\n"
         "def broken(*_): raise Exit(73, 'no room')\na._make_services = broken"
@@ -69,13 +69,13 @@ def test_a_refusal_inside_a_task_group_keeps_its_own_code(tmp_path: Path) -> Non
     assert not (tmp_path / "state" / "crash.log").exists()
 
 
-def test_a_crash_that_cannot_be_written_down_is_still_said(tmp_path: Path) -> None:
+def test_a_crash_is_reported_even_if_the_log_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("in the way")
     said = crash_report.write(KeyError(SECRET), "health", {"RECALLD_HOME": str(tmp_path)})
     assert said.startswith("internal error: KeyError (and ")
 
 
-def test_the_file_does_not_grow_for_ever(tmp_path: Path) -> None:
+def test_the_size_of_the_crash_log_is_limited(tmp_path: Path) -> None:
     home = {"RECALLD_HOME": str(tmp_path)}
     group = ExceptionGroup("tasks", [ValueError("one"), ExceptionGroup("more", [Exit(1, "two")])])
     crash_report.write(group, "serve", home)

@@ -1,4 +1,4 @@
-"""Directories: what we make is private, what was there before us stays as it was."""
+"""Directories: new ones are private, existing ones are not changed."""
 
 import os
 import stat
@@ -38,7 +38,7 @@ def test_a_chosen_directory_for_the_socket_keeps_its_mode(tmp_path: Path, bits: 
 
 
 @pytest.mark.parametrize("bits", [0o777, 0o775])
-def test_a_directory_that_others_can_write_is_refused_in_one_line(
+def test_the_error_for_a_directory_that_others_can_write_to_is_one_line(
     tmp_path: Path, bits: int
 ) -> None:
     place = chosen(tmp_path, bits)
@@ -63,7 +63,7 @@ def test_a_path_that_is_too_long_changes_nothing(tmp_path: Path) -> None:
     assert not home.exists()
 
 
-def test_a_directory_of_somebody_else_is_refused(
+def test_a_directory_of_another_user_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = chosen(tmp_path, 0o755)
@@ -76,7 +76,7 @@ def test_a_directory_of_somebody_else_is_refused(
 
 
 @pytest.mark.parametrize("command", ["serve", "stdio"])
-def test_a_new_home_and_all_in_it_is_private(tmp_path: Path, command: str) -> None:
+def test_a_new_home_and_its_content_are_private(tmp_path: Path, command: str) -> None:
     home = tmp_path / "new" / "home"
     arguments = ("serve", "--no-http") if command == "serve" else ("stdio",)
     with child(home, *arguments) as started:
@@ -87,7 +87,7 @@ def test_a_new_home_and_all_in_it_is_private(tmp_path: Path, command: str) -> No
     assert {str(path): oct(mode(path)) for path in found} == {str(p): oct(0o700) for p in found}
 
 
-def test_a_home_that_was_there_keeps_its_mode_and_what_is_ours_in_it_is_closed(
+def test_an_existing_home_keeps_its_mode_and_its_subdirectories_become_private(
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "home"

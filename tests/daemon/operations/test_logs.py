@@ -1,4 +1,4 @@
-"""What goes to the log, and how often."""
+"""The log: its events and their frequency."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from store.errors import StorageFull
 from tests.support.clock import FakeClock
 
 
-def test_one_line_of_a_flood_a_minute_says_how_many_it_stands_for() -> None:
+def test_a_repeating_event_is_logged_once_per_minute_with_the_number_suppressed() -> None:
     clock = FakeClock()
     repeat_filter = RepeatFilter(clock)
 
@@ -38,14 +38,14 @@ class Words(Struct):
 
 
 class Caller:
-    """As much of a context as a tool asks for."""
+    """The part of a context that the tool uses."""
 
     principal = OWNER
     bank = "b"
 
 
 @pytest.mark.anyio
-async def test_a_write_that_the_disk_refused_is_logged_without_what_was_to_be_written() -> None:
+async def test_a_failed_write_is_logged_without_its_content() -> None:
     async def run(_arguments: Words, _context: Any) -> str:
         raise StorageFull("no space left on the disk")
 
