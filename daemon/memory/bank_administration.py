@@ -38,7 +38,7 @@ from store.errors import (
     UndoExpired,
 )
 from store.model import BackedUp, Bank, Checked
-from store.sqlite.database import file_error
+from store.sqlite.storage_errors import file_error
 from store.validate import bank_name
 
 log: Final = structlog.get_logger()

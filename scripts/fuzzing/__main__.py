@@ -1,4 +1,4 @@
-"""`scripts/fuzz.py`: random and mutated frames against recalld, or against any stdio server.
+"""`scripts/fuzz.py`: sends random and mutated frames to recalld or to any stdio server.
 
     scripts/fuzz.py --frames 100000 --transport stdio --transport bridge --transport unix
     scripts/fuzz.py --frames 5000 --command 'python my_server.py'
@@ -6,8 +6,8 @@
     scripts/fuzz.py --frames 20000 --transport bridge --kills 0.05
     scripts/fuzz.py --replay .cache/fuzz/stdio-2025-03-26-1.frames
 
-Exit 0: nothing found. Exit 1: something found; its seed and the frames sent so far are printed and
-saved. The same seed sends the same frames.
+Exit status 0: no violation. Exit status 1: a violation; the seed is printed and the frames sent so
+far are saved. The same seed sends the same frames.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from scripts.fuzzing import corpus, run
-from scripts.fuzzing.oracle import Broken
+from scripts.fuzzing.oracle import Violation
 from scripts.kit.duplex import Hangup, Silence
 
 
@@ -26,7 +26,7 @@ def main() -> int:
     if options.replay:
         try:
             run.replay(options.transport[0], options.replay, command=options.command)
-        except (Broken, Silence, Hangup) as fault:
+        except (Violation, Silence, Hangup) as fault:
             print(f"FAIL  {fault}")
             return 1
         print("PASS  nothing wrong came back this time")
@@ -45,9 +45,9 @@ def main() -> int:
                 revisions=revisions,
                 kills=options.kills,
                 real=options.real,
-                say=run.tell,
+                say=run.print_line,
             )
-        except run.Fault as fault:
+        except run.FuzzFailure as fault:
             print(f"FAIL  {transport}: {fault}")
             failed = True
             continue

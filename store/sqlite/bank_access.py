@@ -36,7 +36,7 @@ class Ranking(Protocol):
         ...
 
     async def reset(self, bank: OpenBank) -> None:
-        """What is remembered of this bank is void, and no file may be written from it."""
+        """Drop everything cached about this bank, and delete its snapshot."""
         ...
 
     async def settle(self, bank: OpenBank, watch: Callable[[Stage], None] | None = None) -> None:

@@ -33,17 +33,11 @@ from store.errors import (
 )
 from store.model import Bank
 from store.sqlite.catalogue import Catalogue
-from store.sqlite.database import (
-    BROKEN,
-    Connection,
-    Database,
-    file_error,
-    file_errors,
-    storage_error,
-)
+from store.sqlite.database import Connection, Database
 from store.sqlite.files import make_private_directory, sync_directory
 from store.sqlite.maintenance.erase import finish
 from store.sqlite.migrate import migrate
+from store.sqlite.storage_errors import BROKEN, file_error, file_errors, storage_error
 from store.validate import bank_name, check_range
 
 OPEN_LIMIT: Final = 64
@@ -74,10 +68,18 @@ class OpenBank:
     def name(self) -> str:
         return self.bank.name
 
-    def drop_snapshot(self) -> None:
-        """Delete the vector snapshot; the next one is made from the rows."""
+    def delete_snapshot(self, *, then: Callable[[], None]) -> None:
+        """Delete the vector snapshot and call `then`, which resets the cache it came from.
+
+        Both happen while the files are held. A thread that is about to write a snapshot of the old
+        cache either has written it before, or notices the reset. Runs on a thread: `files` may be
+        held for as long as a snapshot takes to be written.
+        """
         with self.files, file_errors():
-            self.snapshot.unlink(missing_ok=True)
+            try:
+                self.snapshot.unlink(missing_ok=True)
+            finally:
+                then()
 
     def unpin(self) -> None:
         self.pins -= 1

@@ -11,10 +11,11 @@ from typing import Final
 
 import anyio
 
-from store.sqlite.database import Connection, Database, file_error
+from store.sqlite.database import Connection, Database
 from store.sqlite.files import make_private_directory
 from store.sqlite.migrate import migrate
 from store.sqlite.sessions import Sessions
+from store.sqlite.storage_errors import file_error
 
 FILE: Final = "catalogue.db"
 

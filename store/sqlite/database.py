@@ -1,123 +1,63 @@
-"""One SQLite file: one writer, a few readers, and a commit that many callers share.
+"""One SQLite file with one writer, a few readers and group commit.
 
-The unit of work is a plain function that takes a connection. It runs from its first statement to
-its last on the connection's own thread, in one hop, inside one transaction. There is no await
-between BEGIN and COMMIT, so there is no place where a cancelled caller could leave half a
-transaction behind for the next one to commit. (Cancelling the await of a statement that runs in
-a thread does not stop the statement; with a transaction spread over awaits that is how half rows
-become durable.)
+A unit of work is a plain function that takes a connection. It runs from its first statement to
+its last on the connection's own thread, in one hop and inside one transaction. There is no await
+between BEGIN and COMMIT, so a cancelled caller cannot leave half a transaction for the next caller
+to commit (`connection.py`).
 
-Group commit: an fsync costs far more than the statements before it. While one commit is on its
-way to the disk, the functions that arrive wait in line; the next transaction takes them all. The
-first in line waits for the end of the event loop's turn, so that callers who were answered together
-write together again (a quarter more puts with 64 of them, and nothing lost with one).
-Nobody is answered before the COMMIT that holds their work has returned. When one of a group
-fails, the group is rolled back and run again with a savepoint around each, so only the one that
-failed hears of it. **A unit of work may therefore run twice**: it reads and writes through its
-connection and its return value, and nothing else.
-
-Only this module holds connections (DESIGN section 2, rule 6).
+Group commit: an fsync costs far more than the statements before it. While one commit is being
+written to the disk, new units of work queue up, and the next transaction runs all of them. The
+first one waits for the end of the event loop's current iteration, so that callers which were
+answered together write together again (with 64 concurrent callers this gives a quarter more puts
+per second; a single caller loses nothing). No caller gets its result before the COMMIT that
+contains its work has returned. If one unit of a group fails, the group is rolled back and runs
+again with a savepoint around each unit, so that only the failed unit raises. **A unit of work may
+therefore run twice**: it must have no effect except through its connection and its return value.
 """
 
 import asyncio
-import errno
 import os
-import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import anyio
 
-from store.errors import (
-    StorageBusy,
-    StorageClosed,
-    StorageDamaged,
-    StorageError,
-    StorageFailed,
-    StorageForeign,
-    StorageFull,
-    StorageReadOnly,
-    StorageReplaced,
-    StoreError,
+from store.errors import StorageClosed, StorageDamaged, StorageFull, StorageReplaced, StoreError
+from store.sqlite import log
+from store.sqlite.connection import (
+    Connection,
+    Outcome,
+    Work,
+    checkpoint,
+    reader_connection,
+    roll_back,
+    writer_connection,
 )
-from store.sqlite.files import create_private, sync_directory
-from store.sqlite.worker import Errand, Worker
+from store.sqlite.storage_errors import BROKEN, SUSPECT, file_error, storage_error
 
-Connection = sqlite3.Connection
 T = TypeVar("T")
-Work = Callable[[Connection], T]
 
 GROUP_LIMIT: Final = 256
 READERS: Final = 2
-READER_CACHE_KB: Final = 8_000  # a search in 10,000 items touches more than SQLite's usual 2 MB
 READ_SECONDS: Final = 5.0
-BUSY_MILLISECONDS: Final = 5_000
-NO_SPACE_BYTES: Final = 65_536  # with less than this a disk is full: the log's index needs 32 KiB
-APPLICATION_ID: Final = 0x7265636C  # "recl", in the file's header: this database is ours
+SLOW_SECONDS: Final = 1.0  # a read or a commit that takes longer is logged
 
-_MAGIC: Final = b"SQLite format 3\x00"
-_PROGRESS_STEPS: Final = 20_000  # virtual machine steps between two looks at the clock
-
-# What SQLite's primary result codes mean to a caller of ours.
-_FAILURES: Final[dict[int, tuple[type[StorageError], str]]] = {
-    sqlite3.SQLITE_FULL: (StorageFull, "no space left on the disk"),
-    sqlite3.SQLITE_READONLY: (StorageReadOnly, "the database may not be written"),
-    sqlite3.SQLITE_CANTOPEN: (StorageReadOnly, "the database cannot be opened"),
-    sqlite3.SQLITE_PERM: (StorageReadOnly, "the database may not be opened"),
-    sqlite3.SQLITE_BUSY: (StorageBusy, "another process holds the database"),
-    sqlite3.SQLITE_LOCKED: (StorageBusy, "another process holds the database"),
-    sqlite3.SQLITE_INTERRUPT: (StorageBusy, "a read took longer than it may"),
-    sqlite3.SQLITE_IOERR: (StorageFailed, "input or output failed on the disk"),
-    sqlite3.SQLITE_CORRUPT: (StorageDamaged, "the database file is damaged"),
-    sqlite3.SQLITE_NOTADB: (StorageDamaged, "the database file is damaged"),
-}
-# What the sqlite3 module raises when a file is damaged: it decodes texts, and its own messages
-# (which quote a rotten schema), as strict UTF-8.
-BROKEN: Final = (sqlite3.Error, UnicodeDecodeError)
-# After these the connection's view of the file cannot be trusted: close it and look again.
-_SUSPECT: Final = (StorageFailed, StorageDamaged, StorageReadOnly, StorageFull)
-
-
-def storage_error(error: sqlite3.Error | UnicodeDecodeError) -> StorageError:
-    """Our word for what SQLite reported."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error):
-        code = sqlite3.SQLITE_CORRUPT
-    known = _FAILURES.get(code & 0xFF)
-    if known is None:
-        return StorageFailed(f"the database refused the operation (code {code})")
-    kind, message = known
-    return kind(message)
-
-
-class _Job(Generic[T]):
-    """One unit of work on its way through a group commit."""
-
-    __slots__ = ("errand", "error", "result", "then", "work")
-
-    def __init__(self, work: Work[T], then: Callable[[], None] | None) -> None:
-        self.work = work
-        self.then = then
-        self.errand = Errand[T]()
-        self.result: T | None = None
-        self.error: Exception | None = None
+_PROGRESS_STEPS: Final = 20_000  # virtual machine steps between two checks of the deadline
 
 
 class Database:
-    """A database file that is ours alone. Made by `Database.open`, ended by `close`."""
+    """A database file that only this process uses. Created by `Database.open`, ended by `close`."""
 
     def __init__(self, path: Path, *, readers: int = READERS) -> None:
         self.path = path
         self._pid = os.getpid()
         self._inode: tuple[int, int] | None = None
-        self._writer: Connection | None = None
-        self._thread = Worker("store-writer")
-        self._waiting: deque[_Job[Any]] = deque()
+        self._writer = writer_connection(path)
+        self._queued: deque[_UnitOfWork[Any]] = deque()
         self._committing = False
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -125,17 +65,18 @@ class Database:
         self._idle: list[_Reader] = []
         self._reading = anyio.Semaphore(readers)
         self._closed = False
-        #: The last write that had something to write found no room for it.
+        self._failure: str | None = None
+        #: True while the last transaction that changed anything failed for lack of space.
         self.is_full = False
 
     @classmethod
     async def open(
         cls, path: Path, *, prepare: Work[None] | None = None, readers: int = READERS
     ) -> "Database":
-        """Open or create the file, run `prepare` (migrations) before anybody else sees it."""
+        """Open or create the file, and run `prepare` (migrations) before anything else uses it."""
         database = cls(path, readers=readers)
         try:
-            await database._thread.see_through(partial(database._prepare, prepare))
+            await database._writer.run(partial(database._connect, prepare))
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await database.close()
@@ -143,27 +84,27 @@ class Database:
         return database
 
     async def write(self, work: Work[T], *, then: Callable[[], None] | None = None) -> T:
-        """Run `work` in a transaction and return after its COMMIT; all of it or none of it.
+        """Run `work` in a transaction and return after its COMMIT; all of it is written or nothing.
 
-        A cancelled caller still waits for the outcome (a few milliseconds): the thread will
-        finish anyway, and knowing is better than guessing. What memory says of the data is
-        changed in `then`: called once, on the event loop, after the COMMIT and before any answer,
-        so that no cancellation comes between the two.
+        A cancelled caller still waits for the outcome (a few milliseconds), because the thread
+        finishes in any case. `then` updates state in memory that mirrors the data. It is called
+        once, on the event loop, after the COMMIT and before any caller continues, so that no
+        cancellation can come between the two.
         """
         self._refuse_if_unusable()
-        job = _Job(work, then)
-        self._waiting.append(job)
+        unit = _UnitOfWork(work, then)
+        self._queued.append(unit)
         if not self._committing:
-            # At the end of this turn of the loop: whoever else is about to write comes along.
+            # At the end of this iteration of the loop, so that other writers can join the group.
             self._committing = True
             self._quiet.clear()
             asyncio.get_running_loop().call_soon(self._commit_next)
-        return await job.errand.outcome()
+        return await unit.outcome.wait()
 
     async def read(self, work: Work[T], *, seconds: float = READ_SECONDS) -> T:
         """Run `work` on a read-only connection; all its statements see one state of the data.
 
-        Reads are bounded because the log cannot be cut while one of them lasts.
+        The time is bounded, because the write-ahead log cannot be truncated during a read.
         """
         self._refuse_if_unusable()
         async with self._reading:
@@ -175,7 +116,7 @@ class Database:
                 self._idle.append(reader)
 
     async def rest(self) -> None:
-        """Let go of the readers nobody is using; the next read opens one again."""
+        """Close the idle readers to free their file descriptors; the next read opens one again."""
         with anyio.CancelScope(shield=True):
             while self._idle:
                 reader = self._idle.pop()
@@ -183,19 +124,19 @@ class Database:
                 await reader.close()
 
     async def maintain(self, work: Work[T]) -> T:
-        """Run `work` on the writer's connection alone and outside a transaction.
+        """Run `work` on the writer's connection, outside a transaction and with no other writer.
 
-        For what SQLite will not do inside one: checkpoint, VACUUM, integrity checks, backup.
+        For operations that SQLite refuses inside a transaction: checkpoint, VACUUM, backup.
         """
         self._refuse_if_unusable()
-        return await self._thread.see_through(partial(self._run_alone, work))
+        return await self._writer.run(partial(self._run_alone, work))
 
     async def checkpoint(self) -> bool:
-        """Move the log into the file and cut it to nothing. False when a reader was in the way."""
+        """Move the log into the file and truncate it. False if a reader prevented it."""
         return await self.maintain(checkpoint)
 
     async def close(self) -> None:
-        """Finish what was accepted, fold the log into the file, let go of every thread."""
+        """Finish the accepted work, fold the log into the file and end all threads."""
         if self._closed:
             return
         self._closed = True
@@ -205,133 +146,152 @@ class Database:
                 await reader.close()
             self._readers.clear()
             self._idle.clear()
-            await self._thread.call(self._drop_writer)
-            self._thread.stop()
+            await self._writer.close()
 
-    # --- the writer -----------------------------------------------------------------------
+    # --- group commit ---------------------------------------------------------------------
 
     def _commit_next(self) -> None:
         """Send the next group to the writer's thread; called on the event loop."""
-        group = [self._waiting.popleft() for _ in range(min(len(self._waiting), GROUP_LIMIT))]
+        group = [self._queued.popleft() for _ in range(min(len(self._queued), GROUP_LIMIT))]
         self._committing = bool(group)
         if not group:
             self._quiet.set()
             return
-        self._thread.post(partial(self._commit, group), partial(self._answer, group))
+        self._writer.post(partial(self._commit, group), partial(self._finish, group))
 
-    def _answer(self, group: list[_Job[Any]], _: None, failure: BaseException | None) -> None:
-        for job in group:
-            if job.then is not None and failure is None and job.error is None:
-                job.then()
-            job.errand.finish(job.result, failure or job.error)
+    def _finish(
+        self, group: "list[_UnitOfWork[Any]]", _: None, failure: BaseException | None
+    ) -> None:
+        for unit in group:
+            if unit.then is not None and failure is None and unit.error is None:
+                unit.then()
+            unit.outcome.finish(unit.result, failure or unit.error)
         self._commit_next()
 
-    def _commit(self, group: list[_Job[Any]]) -> None:
-        """On the writer's thread: one transaction for all, or one without those that failed."""
+    def _commit(self, group: "list[_UnitOfWork[Any]]") -> None:
+        """Run a group in one transaction; on the writer's thread."""
+        began = time.monotonic()
         try:
             connection = self._writable()
             try:
                 before = connection.total_changes
                 connection.execute("BEGIN IMMEDIATE")
-                for job in group:
-                    job.result = job.work(connection)
+                for unit in group:
+                    unit.result = unit.work(connection)
                 connection.execute("COMMIT")
-                if connection.total_changes != before:  # an empty transaction needs no room
+                if connection.total_changes != before:  # an empty transaction needs no space
                     self.is_full = False
+                    self._note_failure(None)
             except Exception as error:
-                _roll_back(connection)
-                if isinstance(error, BROKEN) and isinstance(storage_error(error), _SUSPECT):
+                roll_back(connection)
+                if isinstance(error, BROKEN) and isinstance(storage_error(error), SUSPECT):
                     raise
                 if len(group) == 1:
                     raise
                 self._commit_each(connection, group)
-                self.is_full = any(isinstance(job.error, StorageFull) for job in group)
+                self.is_full = any(isinstance(unit.error, StorageFull) for unit in group)
         except BROKEN as error:
-            failure = self._failure(error)
+            failure = self._failed(error)
             self.is_full = self.is_full or isinstance(failure, StorageFull)
-            if isinstance(failure, _SUSPECT):
-                self._drop_writer()
             raise failure from error
-        except StorageFull:  # the writer was lost to the full disk, and cannot be opened again
+        except StorageFull:  # the full disk cost us the connection, and it cannot be reopened
             self.is_full = True
             raise
+        finally:
+            self._log_if_slow("storage.write.slow", began, units=len(group))
 
-    def _commit_each(self, connection: Connection, group: list[_Job[Any]]) -> None:
+    def _commit_each(self, connection: Connection, group: "list[_UnitOfWork[Any]]") -> None:
+        """Run a group in one transaction, with a savepoint around each unit of work."""
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for job in group:
-                connection.execute("SAVEPOINT job")
+            for unit in group:
+                connection.execute("SAVEPOINT unit")
                 try:
-                    job.result = job.work(connection)
+                    unit.result = unit.work(connection)
                 except Exception as error:
                     if not connection.in_transaction:
-                        raise  # SQLite itself gave up the whole transaction
-                    connection.execute("ROLLBACK TO job")
-                    job.error = storage_error(error) if isinstance(error, BROKEN) else error
-                connection.execute("RELEASE job")
+                        raise  # SQLite itself has rolled back the whole transaction
+                    connection.execute("ROLLBACK TO unit")
+                    unit.error = storage_error(error) if isinstance(error, BROKEN) else error
+                connection.execute("RELEASE unit")
             connection.execute("COMMIT")
         except BaseException:
-            _roll_back(connection)
+            roll_back(connection)
             raise
+
+    # --- the writer's connection, on its thread -------------------------------------------
 
     def _run_alone(self, work: Work[T]) -> T:
         try:
             return work(self._writable())
         except BROKEN as error:
-            failure = self._failure(error)
-            if isinstance(failure, _SUSPECT):
-                self._drop_writer()
-            raise failure from error
+            raise self._failed(error) from error
 
     def _writable(self) -> Connection:
-        """The writer's connection, opened again if the last one was lost to an error."""
-        if self._writer is None:
-            self._prepare(None)
-        assert self._writer is not None
+        """The writer's connection, opened again if an error has closed it."""
+        if not self._writer.is_connected:
+            self._connect(None)
         if _inode(self.path) != self._inode:
             raise StorageReplaced("the database file was deleted or replaced while in use")
-        return self._writer
+        return self._writer.connected()
 
-    def _prepare(self, prepare: Work[None] | None) -> None:
+    def _connect(self, prepare: Work[None] | None) -> None:
+        """Open the file. If it was open before, first verify that it is the same and intact."""
         if self._inode is not None and _inode(self.path) != self._inode:
             raise StorageReplaced("the database file was deleted or replaced while in use")
-        again = self._inode is not None
+        is_reopened = self._inode is not None
         try:
-            connection = _open_writer(self.path)
+            connection = self._writer.connected()
         except BROKEN as error:
-            raise self._failure(error) from error
+            raise self._failed(error) from error
         except OSError as error:
             raise file_error(error) from error
-        self._writer = connection
         self._inode = _inode(self.path)
         try:
-            if again and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            if is_reopened and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
                 raise StorageDamaged("the database file is damaged")
             if prepare is not None:
                 prepare(connection)
         except BROKEN as error:
-            self._drop_writer()
-            raise self._failure(error) from error
+            self._writer.disconnect()
+            raise self._failed(error) from error
         except BaseException:
-            self._drop_writer()
+            self._writer.disconnect()
             raise
 
-    def _failure(self, error: sqlite3.Error | UnicodeDecodeError) -> StorageError:
-        """Our word for an error; SQLite calls some of those on a full disk input/output errors."""
-        failure = storage_error(error)
-        if isinstance(failure, StorageFailed) and _is_full(self.path.parent):
-            return StorageFull("no space left on the disk")
+    def _failed(self, error: Exception) -> StoreError:
+        """The engine's error for an error of SQLite; closes a connection that cannot be trusted."""
+        assert isinstance(error, BROKEN)
+        failure = storage_error(error, self.path.parent)
+        if isinstance(failure, SUSPECT):
+            self._writer.disconnect()
+        self._note_failure(failure)
         return failure
 
-    def _drop_writer(self) -> None:
-        connection, self._writer = self._writer, None
-        if connection is not None:
-            _close(connection)
+    def _note_failure(self, failure: StoreError | None) -> None:
+        """Log the first of a series of equal failures, and the first success after them."""
+        kind = None if failure is None else type(failure).__name__
+        if kind == self._failure:
+            return
+        self._failure = kind
+        if failure is None:
+            log.info("storage.recovered", **self._where())
+        else:
+            log.warning("storage.failed", error=kind, reason=str(failure), **self._where())
 
-    # --- the rest -------------------------------------------------------------------------
+    def _log_if_slow(self, event: str, began: float, **fields: object) -> None:
+        seconds = time.monotonic() - began
+        if seconds > SLOW_SECONDS:
+            log.warning(event, ms=round(seconds * 1000), **fields, **self._where())
+
+    def _where(self) -> dict[str, object]:
+        """Which file this is: the directory of a bank is its random id."""
+        return {"file": self.path.name, "directory": self.path.parent.name}
+
+    # --- both -----------------------------------------------------------------------------
 
     def _new_reader(self) -> "_Reader":
-        reader = _Reader(self.path)
+        reader = _Reader(self.path, partial(self._log_if_slow, "storage.read.slow"))
         self._readers.append(reader)
         return reader
 
@@ -342,164 +302,56 @@ class Database:
             raise StorageClosed("a database does not survive a fork: open it in the new process")
 
 
-class _Reader:
-    """A read-only connection and the thread it lives on."""
+class _UnitOfWork(Generic[T]):
+    """A function that waits for its group commit, and later its outcome."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._connection: Connection | None = None
-        self._thread = Worker("store-reader")
+    __slots__ = ("error", "outcome", "result", "then", "work")
+
+    def __init__(self, work: Work[T], then: Callable[[], None] | None) -> None:
+        self.work = work
+        self.then = then
+        self.outcome = Outcome[T]()
+        self.result: T | None = None
+        self.error: Exception | None = None
+
+
+class _Reader:
+    """A read-only connection whose transactions have a deadline."""
+
+    def __init__(self, path: Path, log_if_slow: Callable[[float], None]) -> None:
+        self._connection = reader_connection(path)
         self._deadline = 0.0
+        self._log_if_slow = log_if_slow
 
     async def run(self, work: Work[T], seconds: float) -> T:
-        return await self._thread.see_through(partial(self._read, work, seconds))
+        return await self._connection.run(partial(self._read, work, seconds))
 
     async def close(self) -> None:
-        await self._thread.call(self._drop)
-        self._thread.stop()
+        await self._connection.close()
 
     def _read(self, work: Work[T], seconds: float) -> T:
+        began = time.monotonic()
         try:
-            if self._connection is None:
-                self._connection = _open_reader(self._path)
-                self._connection.set_progress_handler(self._is_late, _PROGRESS_STEPS)
-            self._deadline = time.monotonic() + seconds
-            self._connection.execute("BEGIN")
+            is_new = not self._connection.is_connected
+            connection = self._connection.connected()
+            if is_new:
+                connection.set_progress_handler(self._is_late, _PROGRESS_STEPS)
+            self._deadline = began + seconds
+            connection.execute("BEGIN")
             try:
-                return work(self._connection)
+                return work(connection)
             finally:
-                _roll_back(self._connection)
+                roll_back(connection)
+                if seconds == READ_SECONDS:  # exports and backups are slow by nature
+                    self._log_if_slow(began)
         except BROKEN as error:
             failure = storage_error(error)
-            if isinstance(failure, _SUSPECT):
-                self._drop()
+            if isinstance(failure, SUSPECT):
+                self._connection.disconnect()
             raise failure from error
 
     def _is_late(self) -> int:
         return time.monotonic() > self._deadline
-
-    def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            _close(connection)
-
-
-def file_error(error: OSError) -> StoreError:
-    """Our word for what the file system reported, without the path it happened on."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return StorageFull("no space left on the disk")
-    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return StorageReadOnly("the data directory may not be written")
-    return StorageFailed(f"a file operation failed ({errno.errorcode.get(error.errno or 0, '?')})")
-
-
-@contextmanager
-def file_errors() -> Generator[None]:
-    """What the file system reports inside the block is raised in our words."""
-    try:
-        yield
-    except OSError as error:
-        raise file_error(error) from error
-
-
-@contextmanager
-def opened_copy(path: Path, *, writable: bool = False) -> Generator[Connection]:
-    """A database that is nobody's home: a backup or a copy, open for as long as the block lasts."""
-    connection = _connect(path, mode="rw" if writable else "ro")
-    try:
-        yield connection
-    finally:
-        connection.close()
-
-
-def copy_database(connection: Connection, target: Path, *, pages: int = 1_024) -> None:
-    """Copy everything behind a connection into a new private file, with nothing left in a log."""
-    target.unlink(missing_ok=True)
-    create_private(target)
-    with opened_copy(target, writable=True) as copy:
-        connection.backup(copy, pages=pages)
-        copy.execute("PRAGMA journal_mode = DELETE")
-
-
-def _open_writer(path: Path) -> Connection:
-    if create_private(path):
-        sync_directory(path.parent)
-    _refuse_foreign(path)
-    connection = _connect(path, mode="rw")
-    try:
-        if connection.execute("PRAGMA application_id").fetchone() == (0,):
-            # Before WAL is switched on, so that it is in the file itself from the first moment.
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA secure_delete = ON")
-        connection.execute("PRAGMA journal_size_limit = 16777216")
-    except BaseException:
-        _close(connection)
-        raise
-    return connection
-
-
-def _open_reader(path: Path) -> Connection:
-    connection = _connect(path, mode="ro")
-    connection.execute("PRAGMA query_only = ON")
-    connection.execute(f"PRAGMA cache_size = -{READER_CACHE_KB}")
-    return connection
-
-
-def _connect(path: Path, *, mode: str) -> Connection:
-    connection = sqlite3.connect(
-        f"{path.resolve().as_uri()}?mode={mode}",
-        uri=True,
-        isolation_level=None,
-        timeout=BUSY_MILLISECONDS / 1000,
-        check_same_thread=False,  # closing may come from another thread, after the last use
-    )
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA cell_size_check = ON")
-    connection.execute("PRAGMA mmap_size = 0")
-    connection.execute("PRAGMA temp_store = MEMORY")
-    connection.create_function("casefold", 1, str.casefold, deterministic=True)
-    return connection
-
-
-def _refuse_foreign(path: Path) -> None:
-    """An existing file must say in its header that it is ours before SQLite may write to it."""
-    with path.open("rb") as file:
-        header = file.read(100)
-    if not header:
-        return
-    if len(header) < 100 or not header.startswith(_MAGIC):
-        raise StorageDamaged("the database file does not start like a database")
-    if int.from_bytes(header[68:72], "big") not in (0, APPLICATION_ID):
-        raise StorageForeign("the file in the database's place belongs to another program")
-
-
-def checkpoint(connection: Connection) -> bool:
-    """Fold the log into the file and cut it. False when a reader was in the way."""
-    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    return not busy
-
-
-def _roll_back(connection: Connection) -> None:
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
-
-
-def _close(connection: Connection) -> None:
-    try:
-        connection.close()
-    except sqlite3.Error:
-        return  # closing folds the log in; when that fails the log stays and is read next time
-
-
-def _is_full(directory: Path) -> bool:
-    try:
-        status = os.statvfs(directory)
-    except OSError:
-        return False
-    return status.f_bavail * status.f_frsize < NO_SPACE_BYTES
 
 
 def _inode(path: Path) -> tuple[int, int] | None:
@@ -508,3 +360,6 @@ def _inode(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+__all__ = ["Connection", "Database"]

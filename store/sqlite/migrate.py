@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from store.errors import SchemaTooNew, StorageDamaged
-from store.sqlite.database import Connection, copy_database, opened_copy
+from store.sqlite.connection import Connection, copy_database, run_on_file
 from store.sqlite.files import sync_directory, sync_file
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
@@ -80,9 +80,13 @@ def keep_copy(connection: Connection, target: Path) -> None:
         return
     temporary = target.with_name(target.name + ".tmp")
     copy_database(connection, temporary)
-    with opened_copy(temporary) as copy:
-        if copy.execute("PRAGMA quick_check").fetchone() != ("ok",):
-            raise StorageDamaged("the copy taken before an upgrade is damaged; nothing was changed")
+    if run_on_file(temporary, _quick_check) != "ok":
+        raise StorageDamaged("the copy taken before an upgrade is damaged; nothing was changed")
     sync_file(temporary)
     temporary.replace(target)
     sync_directory(target.parent)
+
+
+def _quick_check(connection: Connection) -> str:
+    (result,) = connection.execute("PRAGMA quick_check").fetchone()
+    return str(result)

@@ -16,9 +16,10 @@ from msgspec import Struct
 
 from store.arguments import bank_argument, optional_text, path_argument, texts
 from store.errors import ImportRefused, InvalidInput
-from store.sqlite.database import Connection, Database, file_error
+from store.sqlite.database import Connection, Database
 from store.sqlite.files import replace_file
 from store.sqlite.handles import Handles
+from store.sqlite.storage_errors import file_error
 from store.validate import TIME_LIMIT, finite_float, integer, storable_text
 
 COLUMNS: Final = (

@@ -31,7 +31,7 @@ from store.model import (
     Provenance,
     Query,
 )
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from store.sqlite.rows.table import RowDamaged
 from store.sqlite.search.hybrid import HybridRanking

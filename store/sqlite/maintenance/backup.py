@@ -13,11 +13,12 @@ from typing import Final
 
 from store.errors import NotFound, StorageDamaged
 from store.model import BackedUp
-from store.sqlite.database import APPLICATION_ID, BROKEN, Connection, copy_database, opened_copy
+from store.sqlite.connection import APPLICATION_ID, Connection, copy_database, run_on_file
 from store.sqlite.files import create_private, make_private_directory, sync_directory, sync_file
 from store.sqlite.migrate import migrations
 from store.sqlite.rows.items import SELECT
 from store.sqlite.rows.table import is_sound
+from store.sqlite.storage_errors import BROKEN
 
 KEEP: Final = 5
 SUFFIX: Final = ".db"
@@ -43,22 +44,25 @@ def make(connection: Connection, directory: Path, *, bank: str, name: str, now: 
 def verify(file: Path) -> int:
     """Open a copy and check file, schema and every row: how many items it holds."""
     try:
-        with opened_copy(file) as copy:
-            if copy.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
-                raise StorageDamaged("the backup is not a copy of a bank")
-            (version,) = copy.execute("PRAGMA user_version").fetchone()
-            if not 0 < version <= len(migrations("bank")):
-                raise StorageDamaged("the backup has a schema this version does not know")
-            if copy.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-                raise StorageDamaged("the backup is damaged")
-            rows = 0
-            for row in copy.execute(SELECT):
-                if not is_sound(row):
-                    raise StorageDamaged("the backup holds a damaged row")
-                rows += 1
+        return run_on_file(file, _verified_items)
     except BROKEN as error:
         raise StorageDamaged("the backup is damaged") from error
-    return rows
+
+
+def _verified_items(copy: Connection) -> int:
+    if copy.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+        raise StorageDamaged("the backup is not a copy of a bank")
+    (version,) = copy.execute("PRAGMA user_version").fetchone()
+    if not 0 < version <= len(migrations("bank")):
+        raise StorageDamaged("the backup has a schema this version does not know")
+    if copy.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+        raise StorageDamaged("the backup is damaged")
+    items = 0
+    for row in copy.execute(SELECT):
+        if not is_sound(row):
+            raise StorageDamaged("the backup holds a damaged row")
+        items += 1
+    return items
 
 
 def listing(directory: Path, bank: str) -> list[BackedUp]:
@@ -105,8 +109,7 @@ def put_in_place(
     create_private(incoming)
     shutil.copyfile(source, incoming)
     try:
-        with opened_copy(incoming, writable=True) as copy:
-            claimed(copy)
+        run_on_file(incoming, claimed, writable=True)
         verify(incoming)
         sync_file(incoming)
         for companion in ("-wal", "-shm"):

@@ -20,7 +20,6 @@ A document keeps its whole text, so a chunk is erased with its document or not a
 chunks of a document erases it, naming some is refused.
 """
 
-import errno
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,10 +27,11 @@ from typing import Final
 
 from store.errors import EraseIncomplete, InvalidInput, NotFound
 from store.model import Erased
-from store.sqlite.database import BROKEN, Connection, checkpoint, opened_copy
+from store.sqlite.connection import Connection, checkpoint, run_on_file
 from store.sqlite.files import sync_directory
 from store.sqlite.rows.memories import delete_rows
 from store.sqlite.rows.transaction import WriteTransaction
+from store.sqlite.storage_errors import BROKEN, errno_name
 
 WAIT_SECONDS: Final = 6.0  # a little longer than any reader of ours may read
 BUSY_MILLISECONDS: Final = 250
@@ -119,8 +119,9 @@ def finish(
     try:
         copies = _delete_copies(erased, directory, backups)
     except OSError as error:
-        code = errno.errorcode.get(error.errno or 0, "?")
-        raise EraseIncomplete(f"erased, but a copy could not be deleted ({code})") from error
+        raise EraseIncomplete(
+            f"erased, but a copy could not be deleted ({errno_name(error)})"
+        ) from error
     connection.execute("UPDATE tombstones SET finished_at = ? WHERE finished_at IS NULL", (now,))
     return copies
 
@@ -165,12 +166,15 @@ def delete_copy(file: Path) -> None:
 
 def _may_hold(file: Path, erased: Sequence[str]) -> bool:
     """Whether a backup holds one of these, or what a deleted row left; one we cannot ask might."""
+
+    def search(copy: Connection) -> bool:
+        return is_unfinished(copy) or any(
+            copy.execute(f"SELECT 1 FROM {table} WHERE public_id = ?", (id,)).fetchone()
+            for id in erased
+            for table in ("items", "documents")
+        )
+
     try:
-        with opened_copy(file) as copy:
-            return is_unfinished(copy) or any(
-                copy.execute(f"SELECT 1 FROM {table} WHERE public_id = ?", (id,)).fetchone()
-                for id in erased
-                for table in ("items", "documents")
-            )
+        return run_on_file(file, search)
     except BROKEN:
         return True

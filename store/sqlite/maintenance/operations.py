@@ -34,11 +34,12 @@ from store.model import (
 )
 from store.sqlite.bank_access import LONG_READ_SECONDS, Access, in_changes, shielded
 from store.sqlite.banks import DATABASE, SNAPSHOT, OpenBank, claim
-from store.sqlite.database import Connection, Database, file_error, file_errors
+from store.sqlite.database import Connection, Database
 from store.sqlite.maintenance import backup, erase, integrity, portability
 from store.sqlite.migrate import migrate
 from store.sqlite.rows import listing, stats
 from store.sqlite.rows.transaction import WriteTransaction
+from store.sqlite.storage_errors import errno_name, file_error, file_errors
 from store.validate import check_labels, storable_text
 
 IMPORT_BATCH: Final = 200
@@ -97,7 +98,7 @@ class Care(Access):
                     integrity.repair(connection, opened.directory)
 
             await opened.database.maintain(mend)
-            await self._void_caches(opened)
+            await self._ranking.reset(opened)
             await self._ranking.written(opened)
             return await self._check(opened)
 
@@ -106,7 +107,7 @@ class Care(Access):
         async with self._banks.use(bank) as opened:
             await opened.database.write(integrity.rebuild_words)
             await opened.database.write(integrity.forget_vectors)
-            await self._void_caches(opened)
+            await self._ranking.reset(opened)
             await self._ranking.written(opened)
             return await self._check(opened)
 
@@ -131,8 +132,7 @@ class Care(Access):
         try:
             total = await anyio.to_thread.run_sync(portability.verify, path)
         except OSError as error:
-            code = errno.errorcode.get(error.errno or 0, "?")
-            raise InvalidInput("path", f"cannot be read ({code})") from error
+            raise InvalidInput("path", f"cannot be read ({errno_name(error)})") from error
         await self._banks.ensure(bank)
         created = known = done = 0
         batches = portability.batches(path, IMPORT_BATCH)
@@ -227,7 +227,7 @@ class Care(Access):
             return await shielded(erase_all(opened))  # begun, it is gone through with
 
     async def _finish_erase(self, opened: OpenBank) -> int:
-        await self._void_caches(opened)
+        await self._ranking.reset(opened)
 
         def finish(connection: Connection) -> int:
             with opened.files:
@@ -242,14 +242,6 @@ class Care(Access):
         copies = await opened.database.maintain(finish)
         await self._banks.note_erased(opened.bank)
         return copies
-
-    async def _void_caches(self, opened: OpenBank) -> None:
-        """Nothing made from the bank as it was may be used, or written, from now on.
-
-        No await lies between the two: whoever searches next finds no snapshot to begin with.
-        """
-        await self._ranking.reset(opened)
-        opened.drop_snapshot()
 
     async def _back_up(self, bank: Bank, database: Database, *, spare: str = "") -> BackedUp:
         now = self._now()
@@ -299,5 +291,4 @@ def _not_exported(error: OSError, path: Path) -> StoreError:
     failure = file_error(error)
     if isinstance(failure, StorageFull):
         return failure
-    code = errno.errorcode.get(error.errno or 0, "?")
-    return InvalidInput("path", f"cannot be written ({code})")
+    return InvalidInput("path", f"cannot be written ({errno_name(error)})")

@@ -1,13 +1,13 @@
-"""Finding by words and meaning, for every bank of an engine: the engine's `Ranking`.
+"""Search by keywords and by meaning in all banks of an engine: the engine's `Ranking`.
 
-Nothing heavy happens before it is needed. The model is loaded by the first search that asks for
-meaning; a process that only stores and looks up words stays small. From then on vectors are made
-as items come. A search makes the last few missing vectors itself before it answers, so what was put
-is found by its meaning at once; when many are missing it answers with what there is and says so.
+Nothing heavy is loaded before it is needed. The first semantic search loads the model, so a process
+that only stores and searches keywords stays small. From then on vectors are computed as items
+arrive. A search computes the last few missing vectors itself before it answers, so that a new item
+is found by its meaning at once. If many are missing, it answers without them and says so.
 
-The model works on a question while its words are looked up on another thread, which then waits for
-the vector inside its read transaction. Only if vectors have been coming quickly: a model that is
-still loading, or an endpoint across a network, is awaited before the transaction begins.
+The model computes the vector of a query while another thread looks up the keywords. That thread
+then waits for the vector inside its read transaction, but only if recent vectors came quickly. If
+the model is still loading, or is an endpoint across a network, the vector is awaited first.
 """
 
 import asyncio
@@ -26,21 +26,22 @@ from store.embedding.hashed import HashedFeatures
 from store.errors import EmbedderFailed, StorageError
 from store.model import Found, Mode, Query, Stage
 from store.ranking.fusion import MEANINGFUL, SPELLING_ONLY, Weights
+from store.sqlite import log
 from store.sqlite.banks import OpenBank
 from store.sqlite.catalogue import wall_clock
-from store.sqlite.search.plan import Meaning, Question, answer
+from store.sqlite.search.plan import PreparedQuery, SemanticQuery, answer
 from store.sqlite.vectors.indexing import BankIndex
-from store.sqlite.worker import Worker
+from store.sqlite.vectors.model_thread import ModelThread
 
-AT_ONCE: Final = 128  # missing vectors that a search makes before it answers: a quarter of a second
-VECTORS_KEPT: Final = 32  # of the questions asked last
-QUICK_SECONDS: Final = 0.05  # a vector made in this time may be waited for on a reader's thread …
-LATE_SECONDS: Final = 0.5  # … but not longer than this
+AT_ONCE: Final = 128  # missing vectors that a search computes itself: a quarter of a second
+VECTORS_KEPT: Final = 32  # vectors of recent queries
+QUICK_SECONDS: Final = 0.05  # a reader's thread may wait if the last vector took at most this …
+LATE_SECONDS: Final = 0.5  # … and waits no longer than this
 JOIN_SECONDS: Final = 1.0  # a batch of vectors takes a quarter of that
 
 
 class _Late(Exception):
-    """The question's vector takes too long to wait for it inside a transaction."""
+    """The query's vector takes too long to wait for it inside a transaction."""
 
 
 class HybridRanking:
@@ -57,12 +58,12 @@ class HybridRanking:
         self._background = background
         self._embedder = embedder or choose_embedder()
         self._now = now
-        self._is_awake = eager  # whether vectors are made as items come
-        self._asking = Worker("store-ask")
-        self._making = Worker("store-embed")
+        self._is_awake = eager  # whether vectors are computed as items arrive
+        self._query_thread = ModelThread("store-query")
+        self._index_thread = ModelThread("store-index")
         self._vectors: dict[str, Future[Any]] = {}
-        self._is_quick = False  # whether the last vector was made quickly
-        self._tended: dict[str, _Tended] = {}
+        self._is_quick = False  # whether the last query's vector came quickly
+        self._indexers: dict[str, _Indexer] = {}
         self._failed: str | None = None
 
     @property
@@ -70,8 +71,8 @@ class HybridRanking:
         return str(self._embedder.identity)
 
     def degraded(self) -> tuple[str, ...]:
-        """By name, what works less well than it should."""
-        reasons = {reason for tended in self._tended.values() for reason in tended.index.degraded}
+        """The names of everything that works less well than it should."""
+        reasons = {name for indexer in self._indexers.values() for name in indexer.index.degraded}
         is_chosen = isinstance(self._embedder, HashedFeatures) and self._embedder.is_chosen
         if not self._embedder.is_semantic and not is_chosen:
             reasons.add("embedder-without-meaning")
@@ -81,11 +82,11 @@ class HybridRanking:
 
     async def search(self, bank: OpenBank, query: Query) -> Found:
         degraded: set[str] = set()
-        meaning = None if query.mode == "keyword" else await self._meaning(bank, query, degraded)
+        meaning = None if query.mode == "keyword" else await self._semantic(bank, query, degraded)
         try:
             found = await self._answer(bank, query, meaning, degraded)
         except _Late:
-            await asyncio.wait([asyncio.wrap_future(self._ask(query.text))])
+            await asyncio.wait([asyncio.wrap_future(self._query_vector(query.text))])
             return await self.search(bank, query)
         except EmbedderFailed:
             self._note_failed(degraded)
@@ -95,10 +96,10 @@ class HybridRanking:
         return found
 
     async def _answer(
-        self, bank: OpenBank, query: Query, meaning: Meaning | None, degraded: set[str]
+        self, bank: OpenBank, query: Query, meaning: SemanticQuery | None, degraded: set[str]
     ) -> Found:
         mode: Mode = query.mode if meaning is not None else "keyword"
-        question = Question(
+        prepared = PreparedQuery(
             query=query,
             mode=mode,
             weights=self._weights(query),
@@ -106,72 +107,74 @@ class HybridRanking:
             meaning=meaning,
             degraded=tuple(degraded),
         )
-        return await bank.database.read(partial(answer, question=question))
+        return await bank.database.read(partial(answer, prepared=prepared))
 
     async def written(self, bank: OpenBank) -> None:
-        tended = self._of(bank)
-        tended.index.note_written()
+        self._of(bank).index.note_written()
         if self._is_awake:
             self._wake(bank)
 
     async def reset(self, bank: OpenBank) -> None:
-        tended = self._tended.get(bank.bank.id)
-        if tended is not None:
-            await tended.stop()
-            tended.index.cache.reset()
-            if self._tended.get(bank.bank.id) is tended:  # others may reset at the same time
-                del self._tended[bank.bank.id]
+        # Even if nothing is cached yet: a search that starts meanwhile gets this index, and a
+        # snapshot that it may be loading is then of an older generation.
+        indexer = self._of(bank)
+        await indexer.stop()
+        cache = indexer.index.cache
+        await anyio.to_thread.run_sync(partial(bank.delete_snapshot, then=cache.reset))
+        indexer.index.note_reset()
 
     async def leave(self, bank: OpenBank) -> None:
-        tended = self._tended.pop(bank.bank.id, None)
-        if tended is not None:
-            await tended.stop()
-            await tended.index.save()
+        indexer = self._indexers.pop(bank.bank.id, None)
+        if indexer is not None:
+            await indexer.stop()
+            await indexer.index.save()
 
     async def settle(self, bank: OpenBank, watch: Callable[[Stage], None] | None = None) -> None:
-        """Wait until every vector is made and the graph is as it should be."""
+        """Wait until every vector is computed and the graph is up to date."""
         self._is_awake = True
-        tended = self._of(bank)
-        await tended.stop()
-        await tended.index.tend(watch)
+        indexer = self._of(bank)
+        await indexer.stop()
+        await indexer.index.update(watch)
 
     async def close(self) -> None:
-        """Let go of the threads; a thread cut off inside the model would end the process."""
+        """End the threads; one that is still inside the model at exit would crash the process."""
         with anyio.CancelScope(shield=True):
-            for worker in (self._asking, self._making):
-                worker.stop()
-                await anyio.to_thread.run_sync(worker.join, JOIN_SECONDS)
+            for thread in (self._query_thread, self._index_thread):
+                thread.stop()
+                await anyio.to_thread.run_sync(thread.join, JOIN_SECONDS)
 
-    def _ask(self, text: str) -> Future[Any]:
-        """The vector of a question; the last few are kept, for one question is asked in turns."""
-        asked = self._vectors.pop(text, None)
-        if asked is None or (asked.done() and asked.exception() is not None):
-            asked = Future[Any]()
-            asked.set_running_or_notify_cancel()  # one caller's cancellation is not the others'
-            self._asking.call(partial(self._make, text, asked))
-        self._vectors[text] = asked
+    def _query_vector(self, text: str) -> Future[Any]:
+        """The vector of a query; the last few are kept, because queries are often repeated."""
+        vector = self._vectors.pop(text, None)
+        if vector is None or (vector.done() and vector.exception() is not None):
+            vector = Future[Any]()
+            vector.set_running_or_notify_cancel()  # several callers share it: none may cancel it
+            self._query_thread.call(partial(self._embed_query, text, vector))
+        self._vectors[text] = vector
         if len(self._vectors) > VECTORS_KEPT:
             del self._vectors[next(iter(self._vectors))]
-        return asked
+        return vector
 
-    def _make(self, text: str, asked: Future[Any]) -> None:
+    def _embed_query(self, text: str, vector: Future[Any]) -> None:
         began = time.monotonic()
         try:
-            vector = embedded(self._embedder, [text])[0]
-        except BaseException as error:  # noqa: BLE001  (raised again where it is waited for)
-            asked.set_exception(error)
+            result = embedded(self._embedder, [text])[0]
+        except BaseException as error:  # noqa: BLE001  (raised again where it is awaited)
+            vector.set_exception(error)
         else:
             self._is_quick = time.monotonic() - began < QUICK_SECONDS
-            asked.set_result(vector)
+            vector.set_result(result)
 
-    async def _meaning(self, bank: OpenBank, query: Query, degraded: set[str]) -> Meaning | None:
-        """The query's vector and what it may be compared with; None to go by words alone."""
+    async def _semantic(
+        self, bank: OpenBank, query: Query, degraded: set[str]
+    ) -> SemanticQuery | None:
+        """The query's vector and the vectors to compare it with; None to use keywords only."""
         self._is_awake = True
         index = self._of(bank).index
-        asked = self._ask(query.text)
+        vector = self._query_vector(query.text)
         try:
             if not self._is_quick:
-                await asyncio.wrap_future(asked)
+                await asyncio.wrap_future(vector)
             self._failed = None
             if await index.adopt_model() is None:
                 degraded.add("model-missing")
@@ -186,15 +189,17 @@ class HybridRanking:
             self._note_failed(degraded)
             return None
         except StorageError:
-            # Full or read-only: what is there is still found; whatever else it is, reading tells.
+            # Full or read-only: existing vectors are still found. Other errors recur when reading.
             degraded.add("vectors-pending")
         if index.model is None:
             return None
         if index.cache.coverage().is_waiting:
             degraded.add("vectors-scanned")
-        return Meaning(partial(_waited, asked), index.model, index.cache)
+        return SemanticQuery(partial(_wait_for, vector), index.model, index.cache)
 
     def _note_failed(self, degraded: set[str]) -> None:
+        if self._failed is None:
+            log.warning("embedder.failed", model=str(self._embedder.identity))
         self._failed = "embedder-failed"
         degraded.add("embedder-failed")
 
@@ -210,27 +215,27 @@ class HybridRanking:
             vector = max(0.0, 1.0 - keyword)
         return Weights(keyword=keyword, vector=vector)
 
-    def _of(self, bank: OpenBank) -> "_Tended":
-        tended = self._tended.get(bank.bank.id)
-        if tended is None or tended.index.bank is not bank:
-            tended = _Tended(BankIndex(bank, self._embedder, self._making), self._background)
-            self._tended[bank.bank.id] = tended
-        return tended
+    def _of(self, bank: OpenBank) -> "_Indexer":
+        indexer = self._indexers.get(bank.bank.id)
+        if indexer is None or indexer.index.bank is not bank:
+            index = BankIndex(bank, self._embedder, self._index_thread)
+            indexer = self._indexers[bank.bank.id] = _Indexer(index, self._background)
+        return indexer
 
     def _wake(self, bank: OpenBank) -> None:
         self._of(bank).wake()
 
 
-def _waited(asked: Future[Any]) -> Any:
-    """The vector, on a thread that has nothing else to do until it is there."""
+def _wait_for(vector: Future[Any]) -> Any:
+    """Wait for the query's vector; on a reader's thread, never on the event loop."""
     try:
-        return asked.result(LATE_SECONDS)
+        return vector.result(LATE_SECONDS)
     except TimeoutError:
         raise _Late from None
 
 
-class _Tended:
-    """A bank's index and the one task that tends it, when there is something to do."""
+class _Indexer:
+    """A bank's index, and the background task that updates it while there is work."""
 
     def __init__(self, index: BankIndex, background: TaskGroup) -> None:
         self.index = index
@@ -240,28 +245,28 @@ class _Tended:
         self._done = anyio.Event()
 
     def wake(self) -> None:
-        """Tend the index soon; once more when it is being tended."""
+        """Update the index soon, or once more if an update is running."""
         if self._scope is not None:
             self._again = True
             return
         self._scope = anyio.CancelScope()
         self._done = anyio.Event()
-        self._background.start_soon(self._tend, self._scope)
+        self._background.start_soon(self._update, self._scope)
 
     async def stop(self) -> None:
-        """End the tending, after the step it is in."""
+        """End the update after its current step."""
         if self._scope is not None:
             self._scope.cancel()
             with anyio.CancelScope(shield=True):
                 await self._done.wait()
 
-    async def _tend(self, scope: anyio.CancelScope) -> None:
+    async def _update(self, scope: anyio.CancelScope) -> None:
         try:
             with scope:
                 self._again = True
                 while self._again:
                     self._again = False
-                    await self.index.tend()
+                    await self.index.update()
         finally:
             self._scope = None
             self._done.set()

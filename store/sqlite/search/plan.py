@@ -1,21 +1,21 @@
-"""The plan of one query in one bank: candidates, their evidence, their order, the answers.
+"""The search for one query in one bank: candidates, their scores, their order, the hits.
 
-All of it runs in one read transaction on one connection, as a plain function:
+All steps run in one read transaction on one connection, as a plain function:
 
-1. candidates by words: posting lists of the telling terms, newest first and cut at `POSTINGS`;
-   terms longer than that are skipped while a rarer one exists, else pairs of them are tried;
-2. candidates by meaning: the nearest vectors (all compared, or a graph and its tail). The query's
-   own vector is waited for only here: the model works while words are looked up;
-3. evidence for all of them: BM25 from the stored tokens, exact cosine from the stored vectors;
-4. the same for their neighbours in session or document, for those that look best so far;
-5. `fusion.rank`, and the rows of those that won.
+1. Candidates by keywords: the posting lists of the significant terms, newest first, cut off after
+   `POSTINGS` rows. A term with a longer list is skipped while there is a rarer one; if all lists
+   are longer, pairs of terms are tried.
+2. Candidates by meaning: the nearest vectors (exact comparison, or a graph and its tail). Only
+   this step waits for the query's vector, so that the model works during step 1.
+3. Scores of all candidates: BM25 from the stored tokens, exact cosines from the stored vectors.
+4. The same for the neighbours in session or document of the best candidates.
+5. `fusion.rank`, then the rows of the best.
 
-An item's row is read once, whichever way it was found (`_describe`).
+An item's row is read once, however it was found (`_describe`).
 
-Filters are part of the search. At first as if there were none: when most of what is found may
-answer, the rest is left out and that was that. Otherwise the search begins again, narrowly: a
-filter that leaves few items means all of those are compared; one that leaves many means lists and
-neighbours are filtered before they are cut.
+Filters: search without the filter first. If at least 75 % of the results pass it, drop the others.
+Otherwise search again with the filter in SQL. If the filter leaves few items, all of them are
+compared; if it leaves many, posting lists and nearest vectors are filtered before they are cut off.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,85 +30,68 @@ from store.ranking.bm25 import CorpusStatistics, best_possible, bm25, inverse_fr
 from store.ranking.fusion import Candidate, Ranked, Weights, rank
 from store.ranking.snippets import Marker
 from store.ranking.tokenizer import Term, index_text, query_terms, quoted
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.rows.items import fetch, find, is_unfiltered, item_of, where
 from store.sqlite.rows.table import RowDamaged
-from store.sqlite.vectors.cache import VectorCache, cosines_of, scan, stored_cosines
+from store.sqlite.search import neighbours
+from store.sqlite.vectors.cache import VectorCache
+from store.sqlite.vectors.stored import cosines_of, scan, stored_cosines
 
-POSTINGS: Final = 1_000  # rows of one term's list that are looked at
-FEW: Final = 2_000  # items a filter may leave for all of them to be compared
-SHORTLIST: Final = 40  # candidates from either side; more for a longer answer
-MOST: Final = 0.75  # the share of what is found that must pass the filters for that to be enough
-NEIGHBOURED: Final = 20  # of which so many have their neighbours looked at
+POSTINGS: Final = 1_000  # rows of one term's posting list that are read
+FEW: Final = 2_000  # if a filter leaves at most so many items, all of them are compared
+SHORTLIST: Final = 40  # candidates by keywords, and by meaning; more for a larger limit
+MOST: Final = 0.75  # the share of unfiltered results that must pass the filter
+NEIGHBOURED: Final = 20  # candidates whose neighbours are considered
 MILLISECONDS_A_DAY: Final = 86_400_000.0
 
 
-def _beside(scope: str, place: str) -> str:
-    """A statement for the two before and the two after each item, within a scope, by place."""
-
-    def near(sign: str, order: str, skipped: int) -> str:
-        return (
-            f"(SELECT near.id FROM items AS near WHERE near.{scope} = one.{scope}"
-            f" AND near.{place} {sign} one.{place} AND near.forgotten_at IS NULL"
-            f" ORDER BY near.{place} {order} LIMIT 1 OFFSET {skipped})"
-        )
-
-    before = f"{near('<', 'DESC', 1)}, {near('<', 'DESC', 0)}"
-    after = f"{near('>', 'ASC', 0)}, {near('>', 'ASC', 1)}"
-    return f"SELECT {before}, one.id, {after} FROM items AS one WHERE one.id IN ({{marks}})"
-
-
-_IN_DOCUMENT: Final = _beside("document", "position")
-_IN_SESSION: Final = _beside("session", "id")
-
-
-# The model's number is bound between the values of the condition and the ids.
+# The number of the model is bound after the values of the condition and before the ids.
 _VECTOR_JOIN: Final = " LEFT JOIN vectors ON vectors.item = items.id AND vectors.model = ?"
 
 
-class _Worded(NamedTuple):
-    """What an item's words say about the query."""
+class _KeywordScore(NamedTuple):
+    """How well an item's words match the query."""
 
     score: float
     is_phrase: bool
     is_exact: bool
 
 
-_NO_WORDS: Final = _Worded(0.0, False, False)
+_NO_MATCH: Final = _KeywordScore(0.0, False, False)
 
 
-class Meaning(Struct, frozen=True):
-    """The query as a vector, and where vectors like it are."""
+class SemanticQuery(Struct, frozen=True):
+    """The vector of a query and the vectors to compare it with."""
 
     vector: Callable[[], Any]  # NDArray[np.float32]; waits for it, or raises EmbedderFailed
-    model: int  # which model's vectors in this bank may be compared with it
+    model: int  # the number of its model in this bank
     cache: VectorCache
 
 
-class Question(Struct, frozen=True, kw_only=True):
-    """A query and all that answering it needs, besides the bank."""
+class PreparedQuery(Struct, frozen=True, kw_only=True):
+    """A query with everything that the search needs besides the bank."""
 
     query: Query
     mode: Mode
     weights: Weights
     now: int
-    meaning: Meaning | None = None
+    meaning: SemanticQuery | None = None
     degraded: tuple[str, ...] = ()
 
 
-def answer(connection: Connection, question: Question) -> Found:
-    """The answers to a question, best first."""
-    return _Search(connection, question).run()
+def answer(connection: Connection, prepared: PreparedQuery) -> Found:
+    """The hits of a query, best first."""
+    return _Search(connection, prepared).run()
 
 
 class _Search:
     """The state of one query while it runs."""
 
-    def __init__(self, connection: Connection, question: Question) -> None:
-        query = question.query
+    def __init__(self, connection: Connection, prepared: PreparedQuery) -> None:
+        query = prepared.query
         self.connection = connection
-        self.question = question
-        self.degraded = set(question.degraded)
+        self.prepared = prepared
+        self.degraded = set(prepared.degraded)
         self.shortlist = max(SHORTLIST, 2 * query.limit)
         self.condition, self.values = where(query.filters, query.kinds)
         self.is_filtered = not is_unfiltered(query.filters, query.kinds)
@@ -117,35 +100,35 @@ class _Search:
         ).fetchone()
         self.change, self.items, words = counts
         self.asked = query.keywords if query.keywords is not None else query.text
-        self.terms: Sequence[Term] = () if question.mode == "semantic" else query_terms(self.asked)
+        self.terms: Sequence[Term] = () if prepared.mode == "semantic" else query_terms(self.asked)
         self.average = words / max(1, self.items)
         self.frequencies: dict[str, int] = {}
-        self.vector: Any = None  # the query's, once it was waited for
-        self.known: dict[int, Candidate] = {}  # those whose rows were read
-        self.uncompared: list[tuple[int, bytes]] = []  # their vectors, before the query's is there
-        self.is_narrow = False  # whether lists and neighbours are filtered before they are cut
+        self.vector: Any = None  # the query's vector, after `_by_meaning` has waited for it
+        self.known: dict[int, Candidate] = {}  # the items whose rows were read
+        self.uncompared: list[tuple[int, bytes]] = []  # vectors read before the query's is there
+        self.is_narrow = False  # whether the filter is applied in SQL, before lists are cut off
         self.allowed: list[int] | None = None
-        if self.is_filtered and question.meaning and question.meaning.cache.coverage().is_waiting:
-            self._narrow()  # a scan without the filter would be the longer one
+        if self.is_filtered and prepared.meaning and prepared.meaning.cache.coverage().is_waiting:
+            self._narrow()  # a scan without the filter would take longer
 
     def run(self) -> Found:
         candidates = self._gather()
         if not self.is_narrow:
             answering = {id: c for id, c in candidates.items() if c.may_answer}
-            enough = max(MOST * len(self.known), self.question.query.limit)
+            enough = max(MOST * len(self.known), self.prepared.query.limit)
             if len(answering) < min(enough, len(self.known)):
                 self._narrow()
                 candidates = self._gather()
             elif self.is_filtered:
                 candidates = answering
-        if self.question.mode == "hybrid":
+        if self.prepared.mode == "hybrid":
             self._add_neighbours(candidates)
         ranked = rank(
             list(candidates.values()),
             yardstick=best_possible(self.terms, self._statistics()),
-            mode=self.question.mode,
-            weights=self.question.weights,
-            limit=self.question.query.limit,
+            mode=self.prepared.mode,
+            weights=self.prepared.weights,
+            limit=self.prepared.query.limit,
         )
         return self._found(ranked)
 
@@ -161,7 +144,7 @@ class _Search:
         return self._candidates({*best, *by_meaning}, words)
 
     def _narrow(self) -> None:
-        """Filter before anything is cut; look up all the items that are left when those are few."""
+        """Apply the filter in SQL from now on. If it leaves few items, list all of them."""
         self.is_narrow = True
         rows = self.connection.execute(
             f"SELECT items.id FROM items WHERE {self.condition} LIMIT ?", (*self.values, FEW + 1)
@@ -171,32 +154,33 @@ class _Search:
     def _by_words(self) -> Sequence[int]:
         if not self.terms or not self.items:
             return ()
-        telling = [term for term in self.terms if term.weight == 1.0]
-        postings = {term.text: self._postings(quoted(term.text)) for term in telling}
+        significant = [term for term in self.terms if term.weight == 1.0]
+        postings = {term.text: self._postings(quoted(term.text)) for term in significant}
         for term in self.terms:
             self.frequencies[term.text] = self._frequency(term, postings.get(term.text))
         if self.allowed is not None:
             return self.allowed
         gains = {
             term.text: term.weight * inverse_frequency(self.frequencies[term.text], self.items)
-            for term in telling
+            for term in significant
         }
         sums: dict[int, float] = {}
-        whole = [term for term in telling if len(postings[term.text]) <= POSTINGS]
-        for term in whole or self._common(telling, gains, sums):
+        whole = [term for term in significant if len(postings[term.text]) <= POSTINGS]
+        for term in whole or self._common(significant, gains, sums):
             gain = gains[term.text]
             for id in postings[term.text]:
                 sums[id] = sums.get(id, 0.0) + gain
         return [id for _, id in nlargest(2 * self.shortlist, zip(sums.values(), sums, strict=True))]
 
     def _common(
-        self, telling: Sequence[Term], gains: dict[str, float], sums: dict[int, float]
+        self, significant: Sequence[Term], gains: dict[str, float], sums: dict[int, float]
     ) -> Sequence[Term]:
-        """Every term is common: items that hold several of them, then the newest with the rarest.
+        """Every term is common: find items with several of them, then the newest with the rarest.
 
-        Adds to `sums` what holds several, and gives the terms whose cut lists may be used.
+        Adds the items with several terms to `sums`, and returns the terms whose incomplete posting
+        lists may be used as well.
         """
-        rarest = sorted(telling, key=lambda term: -gains[term.text])[:4]
+        rarest = sorted(significant, key=lambda term: -gains[term.text])[:4]
         pairs = [(a, b) for at, a in enumerate(rarest) for b in rarest[at + 1 :]]
         groups: list[tuple[Term, ...]] = [tuple(rarest)] if len(rarest) > 2 else []
         for group in [*groups, *pairs]:
@@ -206,7 +190,7 @@ class _Search:
         return rarest[:1] if len(sums) < self.shortlist else ()
 
     def _postings(self, expression: str) -> list[int]:
-        """The newest items that match, one more than `POSTINGS` when there are more."""
+        """The newest items that match, at most `POSTINGS` + 1."""
         if self.is_narrow and self.allowed is None:
             sql = (
                 "SELECT words.rowid FROM words JOIN items ON items.id = words.rowid"
@@ -219,8 +203,8 @@ class _Search:
         return [id for (id,) in rows]
 
     def _frequency(self, term: Term, postings: Sequence[int] | None) -> int:
-        """In how many items a term is: counted, or judged from how soon its list was full."""
-        if postings is None:  # a stop word: common by definition, whatever the language
+        """The number of items with a term: counted, or estimated from the part that was read."""
+        if postings is None:  # a stop word: common in every language
             return max(1, self.items // 2)
         if len(postings) <= POSTINGS:
             return len(postings)
@@ -228,7 +212,7 @@ class _Search:
         return min(self.items, round(len(postings) * self.change / span))
 
     def _by_meaning(self) -> Sequence[int]:
-        meaning = self.question.meaning
+        meaning = self.prepared.meaning
         if meaning is None or not self.items:
             return ()
         self.vector = meaning.vector()
@@ -240,21 +224,21 @@ class _Search:
             found = meaning.cache.nearest(self.vector, wanted)
             if found is None:
                 return self._scanned(meaning)
-            kept = self._sound(found, meaning)
+            kept = self._existing(found, meaning)
             if self.is_filtered and not self.is_narrow:
-                return kept  # enough or not: `run` decides
+                return kept  # `run` decides whether that is enough
             if len(kept) >= min(self.shortlist, self.items) or len(found) < wanted:
-                return kept if len(kept) >= self.question.query.limit else self._topped(kept)
+                return kept if len(kept) >= self.prepared.query.limit else self._complete(kept)
             if wanted >= 16 * self.shortlist:
                 return self._scanned(meaning)
             wanted *= 4
 
-    def _topped(self, kept: Sequence[int]) -> Sequence[int]:
-        """Fewer than asked for although the cache gave all it has: only a scan knows better."""
-        meaning = self.question.meaning
+    def _complete(self, kept: Sequence[int]) -> Sequence[int]:
+        """The cache has too few results that pass the filter, so scan the table."""
+        meaning = self.prepared.meaning
         return self._scanned(meaning) if meaning is not None and self.is_filtered else kept
 
-    def _scanned(self, meaning: Meaning) -> Sequence[int]:
+    def _scanned(self, meaning: SemanticQuery) -> Sequence[int]:
         condition = self.condition if self.is_filtered or self.is_narrow else ""
         values = self.values if condition else ()
         found, is_all = scan(
@@ -264,7 +248,7 @@ class _Search:
             self.degraded.add("vectors-partial")
         return list(found)
 
-    def _meaning_among(self, meaning: Meaning, allowed: Sequence[int]) -> Sequence[int]:
+    def _meaning_among(self, meaning: SemanticQuery, allowed: Sequence[int]) -> Sequence[int]:
         import numpy as np
 
         ids = np.array(allowed, dtype=np.int64)
@@ -273,8 +257,8 @@ class _Search:
             found = stored_cosines(self.connection, self.vector, meaning.model, allowed)
         return nlargest(self.shortlist, found, key=found.__getitem__)
 
-    def _sound(self, found: dict[int, float], meaning: Meaning) -> list[int]:
-        """Those that are there and may answer; the cache hears of those that are gone."""
+    def _existing(self, found: dict[int, float], meaning: SemanticQuery) -> list[int]:
+        """The ids that exist and pass the filter; missing ones are reported to the cache."""
         self._describe(found)
         self._compare()
         near = [c for c in map(self.known.get, found) if c is not None and c.cosine is not None]
@@ -282,22 +266,24 @@ class _Search:
             meaning.cache.discard(found.keys() - {c.id for c in near}, self.change)
         return [c.id for c in near if c.may_answer]
 
-    # --- evidence -------------------------------------------------------------------------
+    # --- scores -----------------------------------------------------------------------------
 
-    def _candidates(self, ids: Iterable[int], words: dict[int, "_Worded"]) -> dict[int, Candidate]:
-        """What is known of each of these, with what its words say; not of those that are gone."""
+    def _candidates(
+        self, ids: Iterable[int], words: dict[int, _KeywordScore]
+    ) -> dict[int, Candidate]:
+        """The candidates with these ids, with both scores; ids that do not exist are left out."""
         self._describe(ids)
         self._compare()
         found = {id: self.known[id] for id in ids if id in self.known}
         for id, candidate in found.items():
-            worded = words.get(id)
-            if worded is not None:
-                candidate.words, candidate.is_phrase, candidate.is_exact = worded
+            score = words.get(id)
+            if score is not None:
+                candidate.words, candidate.is_phrase, candidate.is_exact = score
         return found
 
     def _describe(self, ids: Iterable[int]) -> None:
-        """Read the rows of those not read yet; what is forgotten or gone stays unknown."""
-        model = None if self.question.meaning is None else self.question.meaning.model
+        """Read the rows that were not read yet; forgotten or missing items stay unknown."""
+        model = None if self.prepared.meaning is None else self.prepared.meaning.model
         wanted = [id for id in ids if id not in self.known]
         for start in range(0, len(wanted), 500):
             some = wanted[start : start + 500]
@@ -315,32 +301,32 @@ class _Search:
                     may_answer=bool(may_answer),
                     group=session if document is None else ("document", document),
                     is_asking=bool(asks),
-                    age_days=(self.question.now - occurred_at) / MILLISECONDS_A_DAY,
+                    age_days=(self.prepared.now - occurred_at) / MILLISECONDS_A_DAY,
                 )
                 if content is not None:
                     self.uncompared.append((id, content))
 
     def _compare(self) -> None:
-        """How near in meaning those are that were read since the last time."""
+        """Set the cosines of the rows that were read since the last time."""
         for id, cosine in cosines_of(self.uncompared, self.vector).items():
             self.known[id].cosine = cosine
         self.uncompared = []
 
-    def _weigh_words(self, wanted: Sequence[int]) -> dict[int, "_Worded"]:
-        """What the words of each of these say about the query."""
+    def _weigh_words(self, wanted: Sequence[int]) -> dict[int, _KeywordScore]:
+        """How well the words of each of these items match the query."""
         if not self.terms:
             return {}
         rows: list[tuple[int, str]] = []
         for start in range(0, len(wanted), 500):
             some = wanted[start : start + 500]
-            # FTS5's own table of texts: asking through `words` takes twice as long.
+            # FTS5's own table of texts: reading through `words` takes twice as long.
             rows += self.connection.execute(
                 f"SELECT id, c0 FROM words_content WHERE id IN ({','.join('?' * len(some))})", some
             ).fetchall()
         scores = bm25(self.terms, (tokens for _, tokens in rows), self._statistics())
         phrase = index_text(self.asked)
         length = phrase.count(" ") + 1
-        found = dict.fromkeys(wanted, _NO_WORDS)
+        found = dict.fromkeys(wanted, _NO_MATCH)
         for (id, tokens), score in zip(rows, scores, strict=True):
             is_phrase = is_exact = False
             if phrase in tokens:
@@ -349,7 +335,7 @@ class _Search:
                     is_exact = length * 5 >= (tokens.count(" ") + 1) * 4
                 elif phrase == tokens:
                     is_exact = is_phrase = bool(phrase)
-            found[id] = _Worded(score, is_phrase, is_exact)
+            found[id] = _KeywordScore(score, is_phrase, is_exact)
         return found
 
     def _statistics(self) -> CorpusStatistics:
@@ -360,46 +346,22 @@ class _Search:
     # --- neighbours -----------------------------------------------------------------------
 
     def _add_neighbours(self, candidates: dict[int, Candidate]) -> None:
-        """Link the best candidates with what stands beside them, and bring that in."""
+        """Link the best candidates to their neighbours, and make those candidates too."""
         most = max((c.words for c in candidates.values()), default=0.0) or 1.0
         best = sorted(
             (c for c in candidates.values() if c.group is not None),
             key=lambda c: -(c.words / most + max(0.0, c.cosine or 0.0)),
         )[:NEIGHBOURED]
-        links = self._windows(best)
-        new = list({id for window in links for id in window if id not in candidates})
+        windows = neighbours.windows(self.connection, best)
+        new = list({id for window in windows for id in window if id not in candidates})
         if new:
             candidates.update(self._candidates(new, self._weigh_words(new)))
-        for window in links:
-            for at, id in enumerate(window):
-                candidate = candidates.get(id)
-                if candidate is None:
-                    continue
-                if at > 0:
-                    candidate.before = window[at - 1]
-                if at > 1:
-                    candidate.two_before = window[at - 2]
-                if at + 1 < len(window):
-                    candidate.after = window[at + 1]
+        neighbours.link(candidates, windows)
 
-    def _windows(self, candidates: Sequence[Candidate]) -> list[list[int]]:
-        """The ids around each of these in its session or document, in order."""
-        in_documents = [c.id for c in candidates if isinstance(c.group, tuple)]
-        in_sessions = [c.id for c in candidates if not isinstance(c.group, tuple)]
-        rows = [
-            row
-            for ids, statement in ((in_documents, _IN_DOCUMENT), (in_sessions, _IN_SESSION))
-            if ids
-            for row in self.connection.execute(
-                statement.format(marks=",".join("?" * len(ids))), ids
-            ).fetchall()
-        ]
-        return [[id for id in row if id is not None] for row in rows]
-
-    # --- answers --------------------------------------------------------------------------
+    # --- hits -----------------------------------------------------------------------------
 
     def _found(self, ranked: Sequence[Ranked]) -> Found:
-        query = self.question.query
+        query = self.prepared.query
         hits: list[Hit] = []
         marker = Marker(self.terms or query_terms(self.asked))
         named = self._named()
@@ -417,14 +379,14 @@ class _Search:
         return Found(
             hits=tuple(hits),
             below=sum(entry.score < query.min_score for entry in ranked),
-            mode=self.question.mode,
+            mode=self.prepared.mode,
             degraded=tuple(sorted(self.degraded)),
         )
 
     def _named(self) -> Item | None:
-        """The item whose id the query is, if it is one that may answer."""
-        name = self.question.query.text.strip()
-        if not name or len(name) > 256 or any(sign.isspace() for sign in name):
+        """The item whose id is the text of the query, if it passes the filter."""
+        name = self.prepared.query.text.strip()
+        if not name or len(name) > 256 or any(character.isspace() for character in name):
             return None
         try:
             item = find(self.connection, name)
@@ -451,5 +413,5 @@ class _Search:
             score=entry.score,
             snippet=shown.text,
             matches=shown.matches,
-            parts=entry.parts if self.question.query.explain else None,
+            parts=entry.parts if self.prepared.query.explain else None,
         )

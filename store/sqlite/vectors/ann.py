@@ -1,10 +1,10 @@
-"""A usearch graph over a bank's vectors: how one is made, and what it does not lead to.
+"""Building a usearch graph over a bank's vectors, and finding the vectors it cannot reach.
 
-A graph finds what its links lead to. Two threads building one, or many vectors that are nearly
-the same, leave a few without a link from anywhere: about ten in 100,000, which no search would
-ever return. So every vector of a new graph is looked for once, and those it does not lead to,
-the strays, are kept beside it and compared one by one. A graph that is extended by one thread
-loses none (measured: 10,000 added to 90,000).
+A graph search only finds vectors that are linked to. If two threads build a graph, or if many
+vectors are nearly equal, about ten in 100,000 have no link from anywhere, and no search would ever
+return them. So every vector of a new graph is searched for once. The vectors that are not found,
+the strays, are kept in a separate matrix and compared one by one. A graph that is extended by one
+thread loses none (measured with 10,000 vectors added to 90,000).
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from store.embedding.embedder import Identity
 from store.embedding.native_libraries import load_usearch
 from store.sqlite.vectors.matrix import Matrix, Vectors, pack, quantise, unpack
-from store.sqlite.vectors.snapshot import Header, SnapshotBroken
+from store.sqlite.vectors.snapshot import SnapshotBroken, SnapshotHeader
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,13 +23,13 @@ EXPANSION_ADD: Final = 128
 EXPANSION_SEARCH: Final = 192
 METRIC: Final = "cos"
 DTYPE: Final = "i8"
-_LOOK_EXPANSION: Final = 16  # finds all but a few hundredths of a percent, eight times as fast
-_LOOK_AMONG: Final = 10
-_SAME: Final = 1e-5  # a distance that only equal rows have
+_PROBE_EXPANSION: Final = 16  # misses a few hundredths of a percent, but is eight times as fast
+_PROBE_RESULTS: Final = 10
+_SAME: Final = 1e-5  # smaller distances occur between equal rows only
 
 
 class GraphBuilder:
-    """A graph in the making, used by one thread."""
+    """A graph under construction, used by one thread."""
 
     def __init__(self, identity: Identity, generation: int) -> None:
         self.identity = identity
@@ -39,7 +39,7 @@ class GraphBuilder:
         self.strays = Matrix(identity.dims)
 
     def add(self, rows: Vectors, *, threads: int) -> None:
-        """Add vectors in order of their change number; a later one takes an earlier one's place."""
+        """Add vectors in order of their change number; a later one replaces an earlier one."""
         import numpy as np
 
         if not rows:
@@ -59,34 +59,34 @@ class GraphBuilder:
 
         return np.asarray(self.graph.keys)
 
-    def look_for(self, keys: "NDArray[np.uint64]", *, threads: int) -> None:
-        """Search for each of these by its own vector; those that are not found are strays."""
-        for expansion in (_LOOK_EXPANSION, EXPANSION_SEARCH):
+    def find_strays(self, keys: "NDArray[np.uint64]", *, threads: int) -> None:
+        """Search for each key by its own vector; the ones that are not found become strays."""
+        for expansion in (_PROBE_EXPANSION, EXPANSION_SEARCH):
             if len(keys):
                 keys = self._missed(keys, expansion, threads)
-        self._set_beside(keys)
+        self._add_strays(keys)
 
-    def restore(self, header: Header, content: memoryview) -> None:
+    def restore(self, header: SnapshotHeader, content: memoryview) -> None:
         import numpy as np
 
         self.graph.load(content)
         if len(self.graph) != header.count or self.graph.ndim != self.identity.dims:
             raise SnapshotBroken("graph of another size")
-        self._set_beside(np.array(header.strays, dtype=np.uint64))
+        self._add_strays(np.array(header.strays, dtype=np.uint64))
         self.covered = header.change
 
     def _missed(
         self, keys: "NDArray[np.uint64]", expansion: int, threads: int
     ) -> "NDArray[np.uint64]":
-        """Those neither found nor equal to everything that was."""
-        count = min(_LOOK_AMONG, len(self.graph))
+        """The keys that were not found, unless all results were equal to them."""
+        count = min(_PROBE_RESULTS, len(self.graph))
         self.graph.expansion_search = expansion
         try:
             matches = self.graph.search(self._rows(keys), count, threads=threads)
         finally:
             self.graph.expansion_search = EXPANSION_SEARCH
         found, distances = matches.keys, matches.distances
-        if len(keys) == 1:  # then usearch answers with one dimension less
+        if len(keys) == 1:  # usearch then returns arrays with one dimension less
             found, distances = found.reshape(1, -1), distances.reshape(1, -1)
         is_found = (found == keys[:, None]).any(axis=1)
         if found.shape[1] == count:
@@ -94,7 +94,7 @@ class GraphBuilder:
         missed: NDArray[np.uint64] = keys[~is_found]
         return missed
 
-    def _set_beside(self, keys: "NDArray[np.uint64]") -> None:
+    def _add_strays(self, keys: "NDArray[np.uint64]") -> None:
         import numpy as np
 
         if not len(keys):
@@ -109,7 +109,7 @@ class GraphBuilder:
 
         rows = self.graph.get(keys)
         if any(row is None for row in rows):
-            raise SnapshotBroken("a key the graph does not have")
+            raise SnapshotBroken("stray key not in graph")
         return np.vstack(rows)
 
 
@@ -125,7 +125,7 @@ def _new_graph(dims: int) -> Any:
 
 
 def make_room(graph: Any, extra: int) -> None:
-    """Grow a graph by large steps: usearch grows by copying."""
+    """Grow the capacity of a graph in large steps, because usearch copies it each time."""
     if len(graph) + extra > graph.capacity:
         reserve = getattr(graph, "reserve", None)
         if reserve is not None:

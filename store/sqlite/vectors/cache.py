@@ -1,33 +1,34 @@
-"""Nearest vectors of one bank: exactly while they are few, through a graph when they are many.
+"""The vectors of one bank in memory: exact comparison for few, a graph for many.
 
-The bank's `vectors` table is the truth; what is here is a cache of it, made on first use:
+The bank's `vectors` table is the source of truth. The cache is filled on first use:
 
-- the **matrix**: vectors as rows of int8 with a scale each, all of them compared. Up to
-  `EXACT_LIMIT` it is everything (65,536 rows are 24 MB and take 1.5 ms);
-- the **graph**: a usearch index over all vectors up to a change number (`covered`). The matrix
-  then is the tail: what is newer, so that a write is found at once. The **strays** are a second
-  matrix: what the graph holds and does not lead to (`graph.py`).
+- The **matrix** holds vectors as rows of int8 with a scale each, and compares all of them. Up to
+  `EXACT_LIMIT` vectors it holds everything (65,536 rows take 24 MB and 1.5 ms).
+- The **graph** is a usearch index over all vectors up to a change number (`covered`). The matrix
+  is then its tail: it holds the newer vectors, so that a write is found at once. A second matrix
+  holds the **strays**, the vectors in the graph that no search reaches (`ann.py`).
 
-All work on the same int8 numbers and so give cosines that are about right (within 0.005): enough
-to choose candidates. Who orders them reads their stored vectors (`cosines_of`).
+All of them use the same int8 values, so their cosines are approximate (within 0.005). That is
+enough to choose candidates; the search then reads the stored vectors (`stored.py`).
 
-Every search first reads what the bank's change number says is new (`refresh`), in the search's own
-read transaction. Nothing tells the cache about deletions: who asks must look the ids up in the
-same transaction anyway, and reports the ones that are gone (`discard`). A search in an older
-transaction may not discard what a newer one has read, so rows carry their change number.
-What is gone, or has a newer vector in the tail, is taken out of the graph: what nobody may find
-must not stand in the way of what comes after it.
+Each search first reads the vectors that are newer than the last known change number (`refresh`),
+in its own read transaction. Nothing notifies the cache of deletions. A search looks up the ids in
+its transaction anyway, and reports the missing ones (`discard`). A search in an older transaction
+must not discard a vector that a newer one has read, so rows carry their change number. Vectors
+that are deleted, or have a newer version in the tail, are removed from the graph, so that they
+do not displace others in its results.
 
-While a bank is large and has no graph yet, or when everything is asked for, `nearest` says so
-(None) and the caller scans the table (`scan`), exactly. Building, extending, loading and saving
-are the indexer's (`indexing.py`).
+While a large bank has no graph yet, or when more results are requested than the graph can give,
+`nearest` returns None and the caller scans the table. The indexer (`indexing.py`) builds, extends,
+loads and saves graphs.
 
-One lock guards all of it; it is held for about a millisecond at most.
+One lock guards the contents. Most methods hold it for about a millisecond, but `refresh` holds it
+while it reads the table and `save` while usearch serialises the graph, which can take seconds.
+**So the event loop may only use `coverage`, `needs_graph` and `generation`**, which take no lock.
 """
 
 import threading
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -36,12 +37,11 @@ from msgspec import Struct
 
 from store.embedding.embedder import Identity
 from store.sqlite.vectors.ann import DTYPE, METRIC, GraphBuilder, make_room
-from store.sqlite.vectors.matrix import Matrix, quantise, stored_size, unpack
+from store.sqlite.vectors.matrix import Matrix, quantise, stored_size
 from store.sqlite.vectors.snapshot import (
-    Header,
     SnapshotBroken,
+    SnapshotHeader,
     read_snapshot,
-    remove_snapshot,
     set_aside,
     write_snapshot,
 )
@@ -52,21 +52,21 @@ if TYPE_CHECKING:
 
     from store.sqlite.database import Connection
 
-EXACT_LIMIT: Final = 65_536  # a scan of that many takes about as long as a graph search
-EXTEND_AT: Final = 2_048  # tail rows that are worth moving into the graph
-SCAN_LIMIT: Final = 200_000  # rows a search without a graph looks at: the newest …
-SCAN_SECONDS: Final = 1.0  # … and for how long
-_ADD_AT_ONCE: Final = 16  # under the lock: about 10 ms
+EXACT_LIMIT: Final = 65_536  # comparing that many takes about as long as a graph search
+EXTEND_AT: Final = 2_048  # rows in the tail that are worth moving into the graph
+_ADD_AT_ONCE: Final = 16  # rows added while the lock is held: about 10 ms
 _HOLES_SHARE: Final = 0.3
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
-    """How much of the vectors is where; for health, progress and the indexer's decisions."""
+    """How many vectors are where; for health, progress and the indexer's decisions."""
 
-    matrix: int
-    graph: int
-    covered: int
-    is_waiting: bool  # large, and searched by scanning until a graph is there
+    matrix: int = 0
+    graph: int = 0
+    covered: int = 0
+    is_waiting: bool = False  # too large to compare exactly, and without a graph: table scans
+    has_graph: bool = False
+    holes: int = 0  # places in the graph whose items are gone
 
 
 class VectorCache:
@@ -81,18 +81,41 @@ class VectorCache:
         self._strays = Matrix(identity.dims)
         self._covered = 0
         self._seen = 0
-        self._holes = 0  # places in the graph whose items are gone
+        self._holes = 0
         self._is_waiting = False
         self._generation = 0
+        self._coverage = Coverage()
+
+    # --- without the lock: the event loop may call these ----------------------------------
+
+    def coverage(self) -> Coverage:
+        """The counts after the last completed change."""
+        return self._coverage
+
+    @property
+    def needs_graph(self) -> bool:
+        """True if a graph should be built: there is none for many vectors, or it has many holes."""
+        now = self._coverage
+        if not now.has_graph:
+            return now.is_waiting or now.matrix > self.exact_limit
+        return now.holes > _HOLES_SHARE * (now.graph + now.holes)
+
+    @property
+    def generation(self) -> int:
+        """Increases with every reset. A graph that was begun before a reset is never adopted."""
+        return self._generation
+
+    # --- for searches, on their threads ---------------------------------------------------
 
     def refresh(self, connection: "Connection", model: int) -> None:
-        """Read the vectors that are newer than the last look, as this transaction sees them."""
+        """Read the vectors that are newer than the last known change in this transaction."""
         visible, items = connection.execute("SELECT change, items FROM state").fetchone()
         with self._lock:
             if visible <= self._seen:
                 return
             if self._graph is None and self._seen == 0 and items > self.exact_limit:
                 self._is_waiting = True
+                self._publish()
                 return
             self._is_waiting = False
             rows = connection.execute(
@@ -104,13 +127,14 @@ class VectorCache:
             for item, _, _ in rows:
                 self._take_out(item)
             self._seen = visible
+            self._publish()
 
     def nearest(self, query: "NDArray[np.float32]", count: int) -> dict[int, float] | None:
-        """About the `count` nearest items and their cosines; None when only a scan can tell.
+        """About the `count` nearest items and their approximate cosines.
 
-        That is while there is no graph yet, and when all that a graph has is asked for: it finds
-        what is near, and has no way to everything from everywhere. The cosines are approximate.
-        Ids may be of items that are gone.
+        Returns None if only a scan can tell: while there is no graph yet, and if `count` is not
+        smaller than the graph, because a graph search does not reach every vector. The result can
+        contain ids of deleted items.
         """
         with self._lock:
             if self._is_waiting or (self._graph is not None and count >= len(self._graph)):
@@ -127,7 +151,7 @@ class VectorCache:
     def among(
         self, query: "NDArray[np.float32]", allowed: "NDArray[np.int64]", count: int
     ) -> dict[int, float] | None:
-        """The nearest of the allowed items; None when not every vector is in memory."""
+        """The nearest of the allowed items; None if some vectors are not in memory."""
         with self._lock:
             if self._is_waiting or self._graph is not None:
                 return None
@@ -141,18 +165,10 @@ class VectorCache:
                     self._matrix.discard(id, visible)
                 elif self._covered <= visible:
                     self._take_out(id)
-
-    def coverage(self) -> Coverage:
-        with self._lock:
-            return Coverage(
-                matrix=len(self._matrix),
-                graph=0 if self._graph is None else len(self._graph),
-                covered=self._covered,
-                is_waiting=self._is_waiting,
-            )
+            self._publish()
 
     def reset(self, identity: Identity | None = None) -> None:
-        """Know nothing: the next search begins again from the bank."""
+        """Drop everything; the next search reads the bank again."""
         with self._lock:
             self.identity = identity or self.identity
             self._matrix = Matrix(self.identity.dims)
@@ -162,45 +178,32 @@ class VectorCache:
             self._holes = 0
             self._is_waiting = False
             self._generation += 1
+            self._publish()
 
-    # --- for the indexer ------------------------------------------------------------------
-
-    @property
-    def needs_graph(self) -> bool:
-        """Whether a new graph should be built: none for many vectors, or too many holes in it."""
-        with self._lock:
-            if self._graph is None:
-                return self._is_waiting or len(self._matrix) > self.exact_limit
-            return self._holes > _HOLES_SHARE * (len(self._graph) + self._holes)
-
-    @property
-    def generation(self) -> int:
-        """Rises with every reset; a graph begun before one must not be adopted after it."""
-        return self._generation
+    # --- for the indexer, on its thread ---------------------------------------------------
 
     def new_graph(self) -> GraphBuilder:
         return GraphBuilder(self.identity, self._generation)
 
     def adopt(self, builder: GraphBuilder) -> bool:
-        """Put a finished graph to use. False when a reset came in between."""
+        """Use a finished graph from now on. False if a reset has happened since it was begun."""
         with self._lock:
             if builder.generation != self._generation:
                 return False
             self._graph = builder.graph
             self._strays = builder.strays
             self._covered = builder.covered
-            self._seen = (
-                max(self._seen, builder.covered) if not self._is_waiting else (builder.covered)
-            )
+            self._seen = builder.covered if self._is_waiting else max(self._seen, builder.covered)
             self._holes = 0
             self._is_waiting = False
             self._matrix.drop_until(builder.covered)
             for item in self._matrix:
                 self._take_out(item)
+            self._publish()
             return True
 
     def extend(self, *, at_least: int = EXTEND_AT) -> int:
-        """Move the tail into the graph when it is worth it; how many rows were moved."""
+        """Move a tail of at least this many rows into the graph; returns the number of rows."""
         moved = 0
         while True:
             with self._lock:
@@ -215,21 +218,18 @@ class VectorCache:
                 self._covered = int(changes[-1])
                 self._matrix.drop_until(self._covered)
                 moved += len(keys)
+                self._publish()
 
-    def _take_out(self, key: int) -> None:
-        if self._graph is not None and key in self._graph:
-            self._graph.remove(key)
-            self._strays.clear(key)
-            self._holes += 1
-
-    def save(self, path: Path, bank: str, files: AbstractContextManager[Any]) -> Header | None:
-        """Write the graph to disk, holding `files`; None when there is none (any more)."""
+    def save(
+        self, path: Path, bank: str, files: AbstractContextManager[Any]
+    ) -> SnapshotHeader | None:
+        """Write the graph to disk while holding `files`; None if there is no graph (any more)."""
         with self._lock:
             if self._graph is None:
                 return None
             generation = self._generation
             content: bytearray = self._graph.save(None)
-            header = Header(
+            header = SnapshotHeader(
                 bank=bank,
                 model=str(self.identity),
                 dims=self.identity.dims,
@@ -242,94 +242,55 @@ class VectorCache:
                 graph_bytes=len(content),
             )
         with files:
-            if generation != self._generation:  # a reset: what we hold may have been erased
+            if generation != self._generation:  # the content may have been erased by now
                 return None
             write_snapshot(path, header, content)
         return header
 
     def load(self, path: Path, bank: str, visible: int) -> bool:
-        """Put the graph on disk to use. False when there is none; `SnapshotBroken` after
-        setting aside one that cannot be used with this bank at change number `visible`."""
+        """Use the graph on disk. False if there is none.
 
-        def use(header: Header, content: memoryview) -> GraphBuilder:
+        A snapshot that does not belong to this bank at change number `visible` is set aside, and
+        `SnapshotBroken` is raised.
+        """
+        # Taken before the file is opened: an erase deletes the file first and resets afterwards,
+        # so a graph from a file that was open at that time is of an older generation.
+        builder = self.new_graph()
+
+        def use(header: SnapshotHeader, content: memoryview) -> bool:
             _refuse_foreign(header, self.identity, bank, visible)
-            builder = self.new_graph()
             builder.restore(header, content)
-            return builder
+            return True
 
         try:
-            builder = read_snapshot(path, use)
+            is_loaded = read_snapshot(path, use)
         except SnapshotBroken:
-            with suppress(OSError):  # then it stays until a new one takes its place
+            with suppress(OSError):  # it stays until the next snapshot replaces it
                 set_aside(path)
             raise
-        return builder is not None and self.adopt(builder)
+        return bool(is_loaded) and self.adopt(builder)
+
+    # --- with the lock held ---------------------------------------------------------------
+
+    def _take_out(self, key: int) -> None:
+        if self._graph is not None and key in self._graph:
+            self._graph.remove(key)
+            self._strays.clear(key)
+            self._holes += 1
+
+    def _publish(self) -> None:
+        """Make the counts visible to readers without the lock."""
+        self._coverage = Coverage(
+            matrix=len(self._matrix),
+            graph=0 if self._graph is None else len(self._graph),
+            covered=self._covered,
+            is_waiting=self._is_waiting,
+            has_graph=self._graph is not None,
+            holes=self._holes,
+        )
 
 
-def scan(
-    connection: "Connection",
-    query: "NDArray[np.float32]",
-    model: int,
-    count: int,
-    condition: str = "",
-    values: Sequence[Any] = (),
-) -> tuple[dict[int, float], bool]:
-    """The nearest items by reading their vectors from the bank, and whether that was all of them.
-
-    `condition` is on `items`, made of constants; its values are bound.
-    """
-    import numpy as np
-
-    join = "JOIN items ON items.id = vectors.item" if condition else ""
-    rows = connection.execute(
-        f"SELECT vectors.item, vectors.bytes FROM vectors {join} WHERE vectors.model = ?"
-        f" AND length(vectors.bytes) = ? {'AND ' + condition if condition else ''}"
-        " ORDER BY vectors.item DESC LIMIT ?",
-        (model, stored_size(len(query)), *values, SCAN_LIMIT + 1),
-    )
-    best: dict[int, float] = {}
-    seen = 0
-    late = time.monotonic() + SCAN_SECONDS
-    while some := rows.fetchmany(1024):
-        seen += len(some)
-        cosines = unpack((content for _, content in some), len(query)) @ query
-        for at in np.argsort(-cosines)[:count].tolist():
-            best[some[at][0]] = float(cosines[at])
-        best = dict(sorted(best.items(), key=lambda entry: -entry[1])[:count])
-        if time.monotonic() > late:
-            return best, False
-    return best, seen <= SCAN_LIMIT
-
-
-def stored_cosines(
-    connection: "Connection", query: "NDArray[np.float32]", model: int, ids: Sequence[int]
-) -> dict[int, float]:
-    """The exact cosines of these items, from their stored vectors; those without are left out."""
-    found: list[tuple[int, bytes]] = []
-    for start in range(0, len(ids), 500):
-        some = ids[start : start + 500]
-        found += connection.execute(
-            f"SELECT item, bytes FROM vectors WHERE item IN ({','.join('?' * len(some))})"
-            " AND model = ?",
-            (*some, model),
-        ).fetchall()
-    return cosines_of(found, query)
-
-
-def cosines_of(
-    stored: Sequence[tuple[int, bytes]], query: "NDArray[np.float32]"
-) -> dict[int, float]:
-    """The exact cosines of items whose stored vectors are given and have the right length."""
-    if stored:
-        size = stored_size(len(query))
-        stored = [(item, content) for item, content in stored if len(content) == size]
-    if not stored:
-        return {}
-    cosines = unpack((content for _, content in stored), len(query)) @ query
-    return dict(zip((item for item, _ in stored), cosines.tolist(), strict=True))
-
-
-def _refuse_foreign(header: Header, identity: Identity, bank: str, visible: int) -> None:
+def _refuse_foreign(header: SnapshotHeader, identity: Identity, bank: str, visible: int) -> None:
     if header.bank != bank:
         raise SnapshotBroken("of another bank")
     if header.model != str(identity) or header.dims != identity.dims:
@@ -344,9 +305,3 @@ def _library() -> str:
     from importlib.metadata import version
 
     return f"usearch {version('usearch')}"
-
-
-__all__ = [
-    "Coverage", "SnapshotBroken", "VectorCache", "cosines_of", "remove_snapshot", "scan",
-    "stored_cosines",
-]  # fmt: skip

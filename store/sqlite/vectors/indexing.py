@@ -1,16 +1,16 @@
-"""What happens to a bank behind its answers: vectors are made, and a graph is kept over them.
+"""Background indexing of one bank: computes missing vectors and maintains the graph over them.
 
-A put is durable and found by its words at once; its vector is a row marked "to be made".
-`BankIndex` makes those rows' vectors in batches, builds a graph when there are too many to compare
-one by one, moves the tail into it, and writes it to disk now and then. Every step is a short
-transaction, so that a crash between two loses nothing but time.
+A put is durable and found by keywords at once; its vector is a row that is marked as pending.
+`BankIndex` computes pending vectors in batches, builds a graph when there are too many for exact
+comparison, moves the tail into the graph, and writes a snapshot now and then. Every step is a
+short transaction, so a crash between two steps loses nothing but time.
 
-A vector is stored only if its item's row has not changed since its text was read: the row's
-change number says so. Each vector stored takes a change number of its own, which is how searches
-hear of it (`VectorCache.refresh`).
+A vector is stored only if its item has not changed since the text was read, which the row's change
+number tells. Each stored vector gets a new change number, which is how searches notice it
+(`VectorCache.refresh`).
 """
 
-import logging
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -21,27 +21,28 @@ from msgspec import Struct
 from store.embedding.embedder import Embedder, Identity, embedded
 from store.errors import EmbedderFailed, StoreError
 from store.model import Stage
+from store.sqlite import log
 from store.sqlite.banks import OpenBank
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.rows.items import SELECT, item_of, searchable
 from store.sqlite.rows.table import RowDamaged
 from store.sqlite.rows.transaction import counted
+from store.sqlite.storage_errors import errno_name
 from store.sqlite.vectors.ann import GraphBuilder
-from store.sqlite.vectors.cache import EXTEND_AT, SnapshotBroken, VectorCache
+from store.sqlite.vectors.cache import EXTEND_AT, VectorCache
 from store.sqlite.vectors.matrix import Vectors, pack, stored_size
-from store.sqlite.worker import Worker
-
-log: Final = logging.getLogger("recalld.store")
+from store.sqlite.vectors.model_thread import ModelThread
+from store.sqlite.vectors.snapshot import SnapshotBroken, SnapshotHeader
 
 BATCH: Final = 128  # texts embedded between two commits: a quarter of a second
 PAGE: Final = 4_096  # vectors read at a time for a new graph
-SAVE_GROWTH: Final = 1.1  # a graph this much larger than its snapshot is written again
+SAVE_GROWTH: Final = 1.1  # a graph that has grown by this factor is written to disk again
 GRAPH_THREADS: Final = 2
 HASHED: Final = "hashed-features"
 
 
-class Pending(Struct, frozen=True):
-    """An item whose vector is to be made, as it was when its text was read."""
+class PendingVector(Struct, frozen=True):
+    """An item without a vector, as it was when its text was read."""
 
     item: int
     change: int
@@ -49,24 +50,26 @@ class Pending(Struct, frozen=True):
 
 
 class BankIndex:
-    """One bank's vectors: which model's, how many are missing, and the cache searches use."""
+    """The vectors of one bank: the model, the missing vectors, and the cache for searches."""
 
-    def __init__(self, bank: OpenBank, embedder: Embedder, worker: Worker) -> None:
+    def __init__(self, bank: OpenBank, embedder: Embedder, thread: ModelThread) -> None:
         self.bank = bank
         self.cache = VectorCache(embedder.identity)
         self.model: int | None = None
-        self._written = 1  # how often something was written, and after which time
-        self._drained = 0  # a look found nothing pending: puts in between are not missed
-        self._watch: Callable[[Stage], None] | None = None
         self.degraded: set[str] = set()
         self._embedder = embedder
-        self._worker = worker
+        self._thread = thread
+        # Counts writes. A count of pending vectors that found none remembers the number it began
+        # with, so that a put in the meantime is not missed.
+        self._writes = 1
+        self._writes_indexed = 0
+        self._watch: Callable[[Stage], None] | None = None
         self._saved = 0
         self._has_looked = False
         self._looking = anyio.Lock()
 
     async def adopt_model(self) -> int | None:
-        """The number of our model in this bank; None when its vectors are to be left alone."""
+        """The number of our model in this bank; None if the vectors of another model must stay."""
         if self.model is None:
             identity = self._embedder.identity
             known = await self.bank.database.read(partial(_known_model, identity=identity))
@@ -74,49 +77,60 @@ class BankIndex:
                 known = await self.bank.database.write(
                     partial(_adopt, identity=identity, is_semantic=self._embedder.is_semantic)
                 )
+                log.info(
+                    "model.adopted" if known is not None else "model.refused",
+                    bank=self.bank.bank.id,
+                    model=str(identity),
+                )
             self.model = known
             self._mark("model-missing", known is None)
         return self.model
 
     def note_written(self) -> None:
-        """Something was put or changed: vectors may be missing."""
-        self._written += 1
+        """Items were added or changed, so vectors may be missing."""
+        self._writes += 1
+
+    def note_reset(self) -> None:
+        """The cache was reset and the snapshot deleted."""
+        self._saved = 0
+        self.degraded -= {"snapshot-broken", "snapshot-not-written"}
 
     async def count_pending(self, most: int) -> int:
-        """How many vectors are missing, counted up to `most`."""
-        if self._drained == self._written:
+        """The number of missing vectors, counted up to `most`."""
+        if self._writes_indexed == self._writes:
             return 0
-        written = self._written
+        writes = self._writes
         count = await self.bank.database.read(partial(_count_pending, most=most))
         if not count:
-            self._drained = written
+            self._writes_indexed = writes
         return count
 
-    async def tend(self, watch: Callable[[Stage], None] | None = None) -> None:
-        """Do all that is to be done now, telling `watch` how far it is.
+    async def update(self, watch: Callable[[Stage], None] | None = None) -> None:
+        """Do all work that is due, and report progress to `watch`.
 
-        Raises nothing: what fails is named in `degraded`.
+        Raises nothing: failures appear in `degraded` and in the log.
         """
         self._watch = watch
         try:
             if await self.adopt_model() is None:
                 return
             await self.embed_pending()
-            await self._keep_graph()
+            await self._maintain_graph()
         except EmbedderFailed:
             self.degraded.add("embedder-failed")
-        except Exception as error:  # noqa: BLE001  (one bank's trouble must not end the engine)
-            # Closing, full or damaged: its own verbs tell their callers. Anything else is a bug.
+        except Exception as error:  # noqa: BLE001  (one bank's failure must not end the engine)
+            # If the bank is closed, full or damaged, its operations report that. Anything else is
+            # a bug.
+            if "indexing-stopped" not in self.degraded or not isinstance(error, StoreError):
+                log.warning("index.failed", bank=self.bank.bank.id, error=type(error).__name__)
             self.degraded.add("indexing-stopped")
-            if not isinstance(error, StoreError):
-                log.warning("indexing bank %s failed: %s", self.bank.bank.id, type(error).__name__)
         else:
             self.degraded -= {"embedder-failed", "indexing-stopped"}
         finally:
             self._watch = None
 
     async def embed_pending(self) -> int:
-        """Make every missing vector; how many were made."""
+        """Compute every missing vector; returns how many."""
         done = 0
         model = self.model
         total = await self.count_pending(2**31)
@@ -124,23 +138,23 @@ class BankIndex:
             batch = await self.bank.database.read(_next_pending)
             if not batch:
                 break
-            contents = await self._worker.call(partial(self._embed, batch))
+            contents = await self._thread.call(partial(self._embed, batch))
             await self.bank.database.write(
                 partial(_store, model=model, batch=batch, contents=contents)
             )
             done += len(batch)
-            self._tell(Stage(phase="embedding", done=done, total=max(done, total)))
+            self._report(Stage(phase="embedding", done=done, total=max(done, total)))
         return done
 
-    def _embed(self, batch: Sequence[Pending]) -> list[bytes]:
+    def _embed(self, batch: Sequence[PendingVector]) -> list[bytes]:
         return pack(embedded(self._embedder, [pending.text for pending in batch]))
 
     # --- the graph ------------------------------------------------------------------------
 
     async def look(self) -> None:
-        """Before the first search: put the graph on disk to use, if the bank is large enough.
+        """Before the first search: load the snapshot, if the bank is large enough for a graph.
 
-        That takes a second at a million items; a search without it would scan for longer.
+        That takes a second at a million items; a search without the graph would scan for longer.
         """
         if self._has_looked:
             return
@@ -151,7 +165,7 @@ class BankIndex:
                     await self._load()
                 self._has_looked = True
 
-    async def _keep_graph(self) -> None:
+    async def _maintain_graph(self) -> None:
         await self.look()
         await self.bank.database.read(self._refresh)
         if self.cache.needs_graph:
@@ -159,47 +173,53 @@ class BankIndex:
             await self.bank.database.read(self._refresh)
         coverage = self.cache.coverage()
         if coverage.graph and coverage.matrix >= EXTEND_AT:
-            self._tell(Stage(phase="extending", done=0, total=coverage.matrix))
-            await self._worker.call(self.cache.extend)
+            self._report(Stage(phase="extending", done=0, total=coverage.matrix))
+            await self._thread.call(self.cache.extend)
         await self.save()
 
     async def save(self) -> None:
-        """Write the graph to disk when it has grown enough to be worth it."""
+        """Write the graph to disk if it has grown enough since the last time."""
         count = self.cache.coverage().graph
         if count < max(1, self._saved * SAVE_GROWTH):
             return
-        self._tell(Stage(phase="saving", done=0, total=count))
+        self._report(Stage(phase="saving", done=0, total=count))
+        began = time.monotonic()
         try:
-            await self._worker.call(self._save)
-        except OSError:
-            self.degraded.add("snapshot-not-written")  # it is a cache: the bank is whole
+            header = await self._thread.call(self._save)
+        except OSError as error:
+            self.degraded.add("snapshot-not-written")  # only a cache: the bank is complete
+            log.warning("snapshot.failed", bank=self.bank.bank.id, error=errno_name(error))
         else:
             self.degraded.discard("snapshot-not-written")
             self._saved = count
+            if header is not None:
+                self._log("snapshot.written", began, vectors=count, bytes=header.graph_bytes)
 
-    def _save(self) -> None:
-        self.cache.save(self.bank.snapshot, self.bank.bank.id, self.bank.files)
+    def _save(self) -> SnapshotHeader | None:
+        return self.cache.save(self.bank.snapshot, self.bank.bank.id, self.bank.files)
 
     async def _load(self) -> None:
-        """Put the snapshot on disk to use, if it is sound and of this bank."""
-
-        def load(change: int) -> None:
-            self.cache.load(self.bank.snapshot, self.bank.bank.id, change)
-
-        self._tell(Stage(phase="loading", done=0, total=1))
+        """Use the snapshot on disk, if it is intact and belongs to this bank."""
+        self._report(Stage(phase="loading", done=0, total=1))
         change, _ = await self.bank.database.read(_counters)
+        load = partial(self.cache.load, self.bank.snapshot, self.bank.bank.id, change)
+        began = time.monotonic()
         try:
-            await self._worker.call(partial(load, change))
-        except SnapshotBroken:
+            is_loaded = await self._thread.call(load)
+        except SnapshotBroken as broken:
             self.degraded.add("snapshot-broken")
+            log.warning("snapshot.quarantined", bank=self.bank.bank.id, reason=broken.why)
         else:
             self._saved = self.cache.coverage().graph
+            if is_loaded:
+                self._log("snapshot.loaded", began, vectors=self._saved)
 
     async def _build(self) -> None:
-        """A graph over every vector there is, while searches scan."""
+        """Build a graph over all vectors; searches scan the table meanwhile."""
         model = self.model
         size = stored_size(self.cache.identity.dims)
-        builder = await self._worker.call(self.cache.new_graph)
+        began = time.monotonic()
+        builder = await self._thread.call(self.cache.new_graph)
         change, items = await self.bank.database.read(_counters)
         page: Callable[[Connection], Vectors]
         while model is not None:
@@ -207,37 +227,41 @@ class BankIndex:
             rows = await self.bank.database.read(page)
             if not rows:
                 break
-            await self._worker.call(partial(builder.add, rows, threads=GRAPH_THREADS))
+            await self._thread.call(partial(builder.add, rows, threads=GRAPH_THREADS))
             done = len(builder.graph)
-            self._tell(Stage(phase="building", done=done, total=max(done, items)))
-        keys = await self._worker.call(builder.keys)
+            self._report(Stage(phase="building", done=done, total=max(done, items)))
+        keys = await self._thread.call(builder.keys)
         for start in range(0, len(keys), PAGE):
             some = keys[start : start + PAGE]
-            await self._worker.call(partial(builder.look_for, some, threads=GRAPH_THREADS))
-            self._tell(Stage(phase="checking", done=start + len(some), total=len(keys)))
-        if self.cache.adopt(_through(builder, change)):
+            await self._thread.call(partial(builder.find_strays, some, threads=GRAPH_THREADS))
+            self._report(Stage(phase="checking", done=start + len(some), total=len(keys)))
+        if await self._thread.call(partial(self._adopt_graph, builder, change)):
             self._saved = 0
             self.degraded.discard("snapshot-broken")
+            self._log("index.built", began, vectors=len(keys), strays=len(builder.strays))
+
+    def _adopt_graph(self, builder: GraphBuilder, change: int) -> bool:
+        """Use a finished graph; it covers the bank up to `change`, with or without vectors."""
+        builder.covered = max(builder.covered, change)
+        return self.cache.adopt(builder)
 
     def _refresh(self, connection: Connection) -> None:
         if self.model is not None:
             self.cache.refresh(connection, self.model)
 
-    def _tell(self, stage: Stage) -> None:
+    def _report(self, stage: Stage) -> None:
         if self._watch is not None:
             self._watch(stage)
+
+    def _log(self, event: str, began: float, **fields: object) -> None:
+        ms = round((time.monotonic() - began) * 1000)
+        log.info(event, bank=self.bank.bank.id, ms=ms, **fields)
 
     def _mark(self, name: str, holds: bool) -> None:
         if holds:
             self.degraded.add(name)
         else:
             self.degraded.discard(name)
-
-
-def _through(builder: GraphBuilder, change: int) -> GraphBuilder:
-    """What the bank had written before the last page was read is covered, vectors or not."""
-    builder.covered = max(builder.covered, change)
-    return builder
 
 
 # --- units of work ------------------------------------------------------------------------------
@@ -249,7 +273,7 @@ def _counters(connection: Connection) -> tuple[int, int]:
 
 
 def _known_model(connection: Connection, identity: Identity) -> int | None:
-    """The number of the bank's model, if it is this one."""
+    """The number of the bank's model, if it is the given one."""
     row = connection.execute(
         "SELECT models.id FROM state JOIN models ON models.id = state.model"
         " WHERE name = ? AND revision = ? AND dims = ?",
@@ -259,10 +283,10 @@ def _known_model(connection: Connection, identity: Identity) -> int | None:
 
 
 def _adopt(connection: Connection, identity: Identity, is_semantic: bool) -> int | None:
-    """Make this model the bank's: all vectors of another are to be made anew.
+    """Make this model the bank's: all vectors of another model become pending.
 
-    Vectors with meaning are not thrown away for ones without: a missing package must not cost a
-    night of embedding. Searches go by words until the model is back.
+    Vectors of a semantic model are not replaced by hashed features, because a missing package
+    must not discard a night of embedding. Searches use keywords only until the model is back.
     """
     current = connection.execute(
         "SELECT name FROM state JOIN models ON models.id = state.model"
@@ -294,25 +318,25 @@ def _count_pending(connection: Connection, most: int) -> int:
     return int(count)
 
 
-def _next_pending(connection: Connection) -> list[Pending]:
-    """Items whose vectors are missing, the newest first: what was just said is asked for first."""
+def _next_pending(connection: Connection) -> list[PendingVector]:
+    """Items without a vector, newest first, because recent items are searched for most."""
     rows = connection.execute(
         "SELECT item, change FROM vectors WHERE bytes IS NULL ORDER BY item DESC LIMIT ?", (BATCH,)
     ).fetchall()
     changes = dict(rows)
-    found: list[Pending] = []
+    found: list[PendingVector] = []
     marks = ",".join("?" * len(changes))
     for row in connection.execute(f"{SELECT} WHERE items.id IN ({marks})", list(changes)):
         try:
             text = searchable(item_of(row))
         except RowDamaged:
-            text = ""  # it cannot be returned either; a vector ends the waiting for one
-        found.append(Pending(row[0], changes[row[0]], text))
+            text = ""  # it cannot be found either, but must not stay pending for ever
+        found.append(PendingVector(row[0], changes[row[0]], text))
     return found
 
 
 def _store(
-    connection: Connection, model: int, batch: Sequence[Pending], contents: Sequence[bytes]
+    connection: Connection, model: int, batch: Sequence[PendingVector], contents: Sequence[bytes]
 ) -> None:
     with counted(connection) as changes:
         for pending, content in zip(batch, contents, strict=True):

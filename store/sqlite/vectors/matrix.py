@@ -1,4 +1,4 @@
-"""Vectors as rows of int8 in memory, all of them compared; and how vectors are stored."""
+"""Vectors as rows of int8 in memory, compared exactly; and the stored form of vectors."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,17 +13,17 @@ Vectors = Sequence[tuple[int, int, bytes]]  # item, change, half floats
 
 
 def pack(vectors: "NDArray[np.float32]") -> list[bytes]:
-    """Vectors as they are stored: IEEE half floats, little endian."""
+    """Encode vectors for storage: IEEE half floats, little endian."""
     return [row.tobytes() for row in vectors.astype("<f2")]
 
 
 def stored_size(dims: int) -> int:
-    """How many bytes a stored vector has; one of another length is damaged."""
+    """The size of a stored vector in bytes; one of another size is damaged."""
     return 2 * dims
 
 
 def unpack(contents: Iterable[bytes], dims: int) -> "NDArray[np.float32]":
-    """Stored vectors as rows of float32; what is no number in a damaged one becomes 0."""
+    """Decode stored vectors to rows of float32; NaN and infinity in a damaged one become 0."""
     import numpy as np
 
     joined = b"".join(contents)
@@ -34,7 +34,7 @@ def unpack(contents: Iterable[bytes], dims: int) -> "NDArray[np.float32]":
 def quantise(
     vectors: "NDArray[np.float32]",
 ) -> "tuple[NDArray[np.int8], NDArray[np.float32]]":
-    """Rows as int8, each stretched to the whole range, and what one step is worth in each."""
+    """Scale each row to the full int8 range. Also returns the size of one step for each row."""
     import numpy as np
 
     steps = np.maximum(np.abs(vectors).max(axis=1), 1e-12) / 127.0
@@ -42,7 +42,7 @@ def quantise(
 
 
 class Matrix:
-    """Vectors as rows, oldest change first; replaced rows stay as holes until they are dropped."""
+    """Vectors as rows, oldest change first. Replaced rows stay as holes until `drop_until`."""
 
     def __init__(self, dims: int) -> None:
         self._dims = dims
@@ -111,7 +111,7 @@ class Matrix:
         return keys[places].astype(np.uint64), changes[places], vectors[places]
 
     def drop_until(self, change: int) -> None:
-        """Forget rows up to a change number, and every hole."""
+        """Remove all rows up to a change number, and all holes."""
         if self._arrays is None:
             return
         import numpy as np
@@ -123,7 +123,7 @@ class Matrix:
         self._places = {int(key): at for at, key in enumerate(self._arrays[0])}
 
     def clear(self, key: int) -> None:
-        """Make the row of this key a hole, if it has one."""
+        """Turn the row of this key into a hole, if there is one."""
         place = self._places.pop(key, None)
         if place is not None and self._arrays is not None:
             self._arrays[0][place] = 0  # no item has rowid 0

@@ -1,9 +1,10 @@
-"""A vector graph on disk: written whole, read only when every byte is the one that was written.
+"""The snapshot file: a vector graph on disk, with a checksum.
 
-usearch saves by truncating in place, without a checksum or an fsync, and a graph with one wrong
-byte can end the process. So the file is ours: a magic word, a header that says what is inside,
-the graph, and a BLAKE2b digest over all of it that is checked before usearch sees a byte. The
-file is a cache: whatever is wrong with it, it is set aside and made again from the bank.
+usearch saves a graph by truncating the file in place, without a checksum or an fsync, and loading
+a graph with one wrong byte can crash the process. So the snapshot has its own format: a magic
+number, a header that describes the contents, the graph, and a BLAKE2b digest over everything
+before it. The digest is verified before usearch sees a byte. The file is a cache. If anything is
+wrong with it, it is set aside and built again from the bank.
 
     magic (8) | length of header (4, little endian) | header (JSON) | graph | digest (32)
 """
@@ -31,15 +32,15 @@ T = TypeVar("T")
 
 
 class SnapshotBroken(Exception):
-    """The file is not a snapshot of this bank that can be trusted. `why` is a stable name."""
+    """The file is not an intact snapshot of this bank. `why` is a stable name for the reason."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"vector snapshot: {why}")
         self.why = why
 
 
-class Header(Struct, frozen=True, kw_only=True):
-    """What a snapshot holds and up to which change of the bank."""
+class SnapshotHeader(Struct, frozen=True, kw_only=True):
+    """Which graph a snapshot holds, and up to which change of the bank."""
 
     bank: str
     model: str
@@ -49,12 +50,14 @@ class Header(Struct, frozen=True, kw_only=True):
     dtype: str
     change: int
     count: int
-    strays: tuple[int, ...]  # keys the graph holds and does not lead to
+    strays: tuple[int, ...]  # keys in the graph that no search reaches
     graph_bytes: int
 
 
-def write_snapshot(path: Path, header: Header, graph: bytes | bytearray | memoryview) -> None:
-    """Put a snapshot at `path`: after a crash the old one is there or the new one, whole."""
+def write_snapshot(
+    path: Path, header: SnapshotHeader, graph: bytes | bytearray | memoryview
+) -> None:
+    """Replace the snapshot at `path`; after a crash the old or the new one is there, complete."""
     encoded = msgspec.json.encode(header)
     start = MAGIC + len(encoded).to_bytes(4, "little") + encoded
     temporary = path.with_name(path.name + ".tmp")
@@ -76,10 +79,11 @@ def write_snapshot(path: Path, header: Header, graph: bytes | bytearray | memory
     sync_directory(path.parent)
 
 
-def read_snapshot(path: Path, use: Callable[[Header, memoryview], T]) -> T | None:
-    """What `use` makes of a sound snapshot; None when there is none; else `SnapshotBroken`.
+def read_snapshot(path: Path, use: Callable[[SnapshotHeader, memoryview], T]) -> T | None:
+    """Call `use` with the header and graph of an intact snapshot, and return its result.
 
-    `use` gets the graph's bytes only after all of the file was checked, and must copy them.
+    Returns None if there is no file and raises `SnapshotBroken` if it is not intact. `use` must
+    copy the bytes of the graph.
     """
     try:
         file = path.open("rb")
@@ -95,31 +99,19 @@ def read_snapshot(path: Path, use: Callable[[Header, memoryview], T]) -> T | Non
             mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as mapped,
             memoryview(mapped) as view,
         ):
-            header, at = _checked(view)
+            header, at = _verified(view)
             with view[at : at + header.graph_bytes] as graph:
                 return use(header, graph)
 
 
 def set_aside(path: Path) -> None:
-    """Move a broken snapshot out of the way, in the place of an earlier one; keep it for study."""
+    """Rename a broken snapshot for later study; an earlier one is replaced."""
     with suppress(FileNotFoundError):
         path.replace(path.with_name(path.name + _SUFFIX))
 
 
-def remove_snapshot(path: Path) -> int:
-    """Delete a snapshot and every copy this module may have left; how many there were."""
-    removed = 0
-    for name in (path.name, path.name + ".tmp", path.name + _SUFFIX):
-        with suppress(FileNotFoundError):
-            path.with_name(name).unlink()
-            removed += 1
-    if removed:
-        sync_directory(path.parent)
-    return removed
-
-
-def _checked(view: memoryview) -> tuple[Header, int]:
-    """The header and where the graph starts, after checking every byte."""
+def _verified(view: memoryview) -> tuple[SnapshotHeader, int]:
+    """The header and the offset of the graph, after the digest has been verified."""
     if bytes(view[: len(MAGIC)]) != MAGIC:
         raise SnapshotBroken("not a snapshot")
     length = int.from_bytes(view[len(MAGIC) : len(MAGIC) + 4], "little")
@@ -132,7 +124,7 @@ def _checked(view: memoryview) -> tuple[Header, int]:
     if digest.digest() != bytes(view[-_DIGEST:]):
         raise SnapshotBroken("digest differs")
     try:
-        header = msgspec.json.decode(view[len(MAGIC) + 4 : at], type=Header)
+        header = msgspec.json.decode(view[len(MAGIC) + 4 : at], type=SnapshotHeader)
     except msgspec.DecodeError as error:
         raise SnapshotBroken("header of another format") from error
     if at + header.graph_bytes + _DIGEST != len(view):

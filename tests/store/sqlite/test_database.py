@@ -22,7 +22,8 @@ from store.errors import (
     StorageReadOnly,
     StorageReplaced,
 )
-from store.sqlite.database import Connection, Database, storage_error
+from store.sqlite.database import Connection, Database
+from store.sqlite.storage_errors import storage_error
 
 pytestmark = pytest.mark.anyio
 

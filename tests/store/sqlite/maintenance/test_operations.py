@@ -26,7 +26,7 @@ from store.model import (
     NewTask,
     Query,
 )
-from store.sqlite.database import Connection, opened_copy
+from store.sqlite.connection import Connection, run_on_file
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from store.sqlite.maintenance import backup
 from store.sqlite.maintenance.operations import BACKUPS_KEPT
@@ -391,9 +391,12 @@ async def test_what_is_put_while_a_backup_is_restored_is_in_the_bank_or_in_a_bac
     assert acknowledged
     kept = {item.id for item in (await engine.recent("w", limit=5000)).items}
     for file in engine._banks.backups(engine.bank("w")).glob("*.db"):
-        with opened_copy(file) as copy:
-            kept |= {id for (id,) in copy.execute("SELECT public_id FROM items")}
+        kept |= run_on_file(file, item_ids)
     assert acknowledged - kept == set()
+
+
+def item_ids(connection: Connection) -> set[str]:
+    return {id for (id,) in connection.execute("SELECT public_id FROM items")}
 
 
 async def test_without_room_for_a_backup_of_what_is_there_nothing_is_restored(

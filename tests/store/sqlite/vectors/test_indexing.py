@@ -15,7 +15,7 @@ from store.model import NewMemory, Query, Stage
 from store.sqlite.database import Connection
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from store.sqlite.search.hybrid import HybridRanking
-from store.sqlite.vectors import cache, indexing
+from store.sqlite.vectors import indexing, stored
 from store.sqlite.vectors.matrix import pack
 from tests.support.embedder import FakeEmbedder
 from tests.support.real_ranking import small_graphs
@@ -260,7 +260,7 @@ async def test_a_scan_that_takes_too_long_answers_with_what_it_saw(
         await engine.settle(BANK)
     for file in snapshots(tmp_path):
         file.unlink()
-    monkeypatch.setattr(cache, "SCAN_SECONDS", 0.0)
+    monkeypatch.setattr(stored, "SCAN_SECONDS", 0.0)
     async with opened(tmp_path, FakeEmbedder()) as engine:
         found = await engine.search(Query(bank=BANK, text="feline", mode="semantic"))
         assert {"vectors-partial", "vectors-scanned"} <= set(found.degraded)
@@ -315,8 +315,8 @@ async def test_an_engine_that_is_cut_off_with_graphs_to_save_ends(tmp_path: Path
                 snapshot.unlink()
             for bank in ("a", "b"):
                 async with engine._banks.use(bank) as used:
-                    tended = engine._ranking._of(used)  # type: ignore[attr-defined]  # the real one
-                    tended.index._saved = 0
+                    indexer = engine._ranking._of(used)  # type: ignore[attr-defined]  # the real one
+                    indexer.index._saved = 0
             scope.cancel()
             await anyio.sleep(5)
     assert len(snapshots(tmp_path)) == 2, "what was to be saved is"

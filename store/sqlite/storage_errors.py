@@ -1,0 +1,92 @@
+"""Maps the errors of SQLite and of the file system to the engine's own.
+
+The messages carry no SQL, no stored text and no path.
+"""
+
+import errno
+import os
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from store.errors import (
+    StorageBusy,
+    StorageDamaged,
+    StorageError,
+    StorageFailed,
+    StorageFull,
+    StorageReadOnly,
+    StoreError,
+)
+
+NO_SPACE_BYTES: Final = 65_536  # less free space than this counts as full: the log needs 32 KiB
+
+# SQLite's primary result codes.
+_FAILURES: Final[dict[int, tuple[type[StorageError], str]]] = {
+    sqlite3.SQLITE_FULL: (StorageFull, "no space left on the disk"),
+    sqlite3.SQLITE_READONLY: (StorageReadOnly, "the database may not be written"),
+    sqlite3.SQLITE_CANTOPEN: (StorageReadOnly, "the database cannot be opened"),
+    sqlite3.SQLITE_PERM: (StorageReadOnly, "the database may not be opened"),
+    sqlite3.SQLITE_BUSY: (StorageBusy, "another process holds the database"),
+    sqlite3.SQLITE_LOCKED: (StorageBusy, "another process holds the database"),
+    sqlite3.SQLITE_INTERRUPT: (StorageBusy, "a read took longer than it may"),
+    sqlite3.SQLITE_IOERR: (StorageFailed, "input or output failed on the disk"),
+    sqlite3.SQLITE_CORRUPT: (StorageDamaged, "the database file is damaged"),
+    sqlite3.SQLITE_NOTADB: (StorageDamaged, "the database file is damaged"),
+}
+# The errors that the sqlite3 module raises for a damaged file. It decodes texts, and its own
+# messages (which quote a damaged schema), as strict UTF-8.
+BROKEN: Final = (sqlite3.Error, UnicodeDecodeError)
+# After these errors the connection may see another state than the disk: close and reopen it.
+SUSPECT: Final = (StorageFailed, StorageDamaged, StorageReadOnly, StorageFull)
+
+
+def storage_error(
+    error: sqlite3.Error | UnicodeDecodeError, directory: Path | None = None
+) -> StorageError:
+    """The engine's error for an error of SQLite.
+
+    On a full disk SQLite reports some failures as input/output errors. Given the `directory` of
+    the database, those become `StorageFull`.
+    """
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error):
+        code = sqlite3.SQLITE_CORRUPT
+    refused = (StorageFailed, f"the database refused the operation (code {code})")
+    kind, message = _FAILURES.get(code & 0xFF, refused)
+    if issubclass(kind, StorageFailed) and directory is not None and _is_full(directory):
+        return StorageFull("no space left on the disk")
+    return kind(message)
+
+
+def file_error(error: OSError) -> StoreError:
+    """The engine's error for an error of the file system, without the path."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StorageFull("no space left on the disk")
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return StorageReadOnly("the data directory may not be written")
+    return StorageFailed(f"a file operation failed ({errno_name(error)})")
+
+
+@contextmanager
+def file_errors() -> Generator[None]:
+    """Raise the engine's error for any `OSError` inside the block."""
+    try:
+        yield
+    except OSError as error:
+        raise file_error(error) from error
+
+
+def errno_name(error: OSError) -> str:
+    """The symbolic name of the error number, such as "ENOSPC"."""
+    return errno.errorcode.get(error.errno or 0, "?")
+
+
+def _is_full(directory: Path) -> bool:
+    try:
+        status = os.statvfs(directory)
+    except OSError:
+        return False
+    return status.f_bavail * status.f_frsize < NO_SPACE_BYTES
