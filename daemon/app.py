@@ -1,9 +1,8 @@
-"""The wiring: who is made, in what order, and how all of it ends.
+"""Composition: creates all parts of the daemon in order, and shuts them down in order.
 
-    lock ─► engine ─► hub ─► transport ─► … ─► no new work ─► last answers ─► engine closed
+    lock ─► engine ─► services ─► transports ─► … ─► no new work ─► last answers ─► engine closed
 
-Everything that varies (clock, settings, surfaces) is handed down from here; nothing below reaches
-for it.
+Everything that varies (clock, settings, surfaces) is passed down from here as an argument.
 """
 
 import asyncio
@@ -33,14 +32,19 @@ from daemon.memory.resources import MemoryResources
 from daemon.operations import directories, logs
 from daemon.operations.descriptors import Descriptors
 from daemon.operations.locks import owned
-from daemon.operations.tracing import find_tracer
-from daemon.rpc.hub import Hub
+from daemon.operations.tracing import activate, find_opentelemetry
+from daemon.rpc.connections import Connections
+from daemon.rpc.gate import Gate
+from daemon.rpc.limiter import Limiter
 from daemon.rpc.peer import DEFAULT_BANK
+from daemon.rpc.services import Services, make_gate, make_services
 from daemon.rpc.sessions import SessionKeeper
+from daemon.rpc.shutdown import Shutdown
 from daemon.tools.surface import Surface
 from daemon.tools.toolkit import Toolkit
 from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
+from daemon.version import VERSION
 from store.embedding.embedder import Embedder, EmbeddingSettings, EndpointSettings, choose_embedder
 from store.engine import Engine, Progress
 from store.errors import EmbedderFailed, InvalidInput, StoreError
@@ -56,27 +60,28 @@ DRAIN_SECONDS: Final = 1.2
 CLOSE_SECONDS: Final = 0.3
 HOUSEKEEPING_SECONDS: Final = 30.0
 PARENT_SECONDS: Final = 2.0
-LOOK_SECONDS: Final = 2.0
+CHECK_SECONDS: Final = 2.0
 
 log: Final = structlog.get_logger()
 
 
 @cache
 def _fixture_surface() -> Surface:
-    from daemon.fixtures import surface  # test data: not even imported in ordinary use
+    from daemon.fixtures import surface  # test data; ordinary use does not import it
 
     return surface()
 
 
-class Surfaces:
-    """Which surface a connection sees."""
+class DialectSurfaces:
+    """The surfaces of all combinations of dialects, each created when first needed."""
 
     def __init__(self, settings: Settings, toolkit: Toolkit) -> None:
         self._settings = settings
         self._toolkit = toolkit
         self._made: dict[str, Surface] = {}
 
-    def __call__(self, dialects: str, fixtures: bool) -> Surface:
+    def __call__(self, dialects: str = "", *, fixtures: bool = False) -> Surface:
+        dialects = dialects or self._settings.dialects
         if self._settings.fixtures:
             return _fixture_surface()
         if fixtures:
@@ -100,7 +105,7 @@ class Opened(NamedTuple):
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncGenerator[Opened]:
-    """The engine and the sessions in its catalogue; closed in order, whatever ends the block."""
+    """Open the engine and its sessions; both are closed in order when the block ends."""
     embedder = _embedder(settings.embedding)
     async with AsyncExitStack() as stack:
         try:
@@ -116,7 +121,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Opened]:
             engine.sessions, idle_days=settings.session_idle_days, keep=settings.sessions_keep
         )
         try:
-            # What is alive now stays alive: the collector need not look at it again and again.
+            # These objects live as long as the process; the garbage collector need not visit them.
             gc.freeze()
             yield Opened(engine, sessions)
         finally:
@@ -125,7 +130,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Opened]:
 
 
 def _embedder(chosen: Embedding) -> Embedder:
-    """The embedder that is configured, not loaded yet."""
+    """The configured embedder; its model is not loaded yet."""
     endpoint = None
     if chosen.url:
         endpoint = EndpointSettings(
@@ -142,7 +147,7 @@ def _embedder(chosen: Embedding) -> Embedder:
 
 
 def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
-    """The store's own failure, out of the task group it was raised in; a crash stays a crash."""
+    """The `StoreError` inside a task group's exception; any other exception is raised again."""
     if isinstance(failure, StoreError):
         return failure
     inner = failure.exceptions[0]
@@ -151,27 +156,32 @@ def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
     raise failure
 
 
-def _make_hub(settings: Settings, tasks: TaskGroup, store: Opened) -> Hub:
+def _make_services(settings: Settings, tasks: TaskGroup, store: Opened) -> Services:
     toolkit = Toolkit(
         engine=store.engine,
         now=wall_clock,
         final_limit=settings.final_limit,
         api_key=settings.api_key,
+        answer_bytes=settings.answer_bytes,
     )
-    return Hub(
+    gate = make_gate(settings, time.monotonic)
+    telemetry = find_opentelemetry()
+    if telemetry is not None:
+        tasks.start_soon(activate, telemetry, gate.trace)
+    return make_services(
         settings,
         tasks=tasks,
-        sessions=store.sessions,
-        surfaces=Surfaces(settings, toolkit),
-        engine=store.engine.health,
-        care=Caretaker(store.engine),
-        tracer=find_tracer(),
         clock=time.monotonic,
+        gate=gate,
+        sessions=store.sessions,
+        surfaces=DialectSurfaces(settings, toolkit),
+        engine=store.engine.health,
+        caretaker=Caretaker(store.engine),
     )
 
 
 def _prepare(settings: Settings) -> None:
-    """Everything that can be refused before anything is opened."""
+    """Check everything that can be checked before anything is opened."""
     logs.configure(settings.log_level)
     try:
         chosen(settings.dialects)
@@ -187,7 +197,7 @@ def _prepare(settings: Settings) -> None:
 async def serve(
     settings: Settings, *, is_spawned: bool, ready: int | None, http: bool = True
 ) -> int:
-    """`recalld serve`: listen on the unix socket, and over HTTP, until told to stop."""
+    """`recalld serve`: listen on the unix socket and over HTTP until asked to stop."""
     passed = unix.passed_socket(os.environ)
     if passed is None:
         unix.check_length(settings.socket)
@@ -198,19 +208,23 @@ async def serve(
         try:
             bound = _bind_http(settings) if http and not is_spawned else None
             async with opened(settings) as store, anyio.create_task_group() as tasks:
-                hub = _make_hub(settings, tasks, store)
-                _heed_signals(hub)
-                # HTTP first: who is answered on the socket is told where HTTP is.
-                web = await _open_http(hub, bound) if bound is not None else None
-                server = await unix.listen(hub, listener)
-                log.info("daemon.ready", pid=hub.pid, version=hub.version)
-                _tell_ready(ready)
-                tasks.start_soon(_housekeeping, hub)
+                services = _make_services(settings, tasks, store)
+                shutdown = services.shutdown
+                _handle_signals(shutdown)
+                # HTTP first, so that `recalld status` over the socket can report its address.
+                web = await _open_http(services, bound) if bound is not None else None
+                server = await unix.listen(services.for_peers, listener)
+                log.info("daemon.ready", pid=os.getpid(), version=VERSION)
+                _report_ready(ready)
+                tasks.start_soon(_housekeeping, services.sessions, services.limiter)
                 if is_spawned:
-                    tasks.start_soon(_stop_when_idle, hub)
-                    tasks.start_soon(_stop_when_unreachable, hub, (settings.socket, settings.lock))
-                await hub.stopping.wait()
-                await _drain(hub, server, web)
+                    files = (settings.socket, settings.lock)
+                    tasks.start_soon(
+                        _stop_when_idle, services.connections, shutdown, settings.idle_seconds
+                    )
+                    tasks.start_soon(_stop_when_unreachable, shutdown, files)
+                await shutdown.stopping.wait()
+                await _drain(services, server, web)
                 tasks.cancel_scope.cancel()
         finally:
             listener.close()
@@ -223,37 +237,38 @@ async def serve(
 
 
 def _bind_http(settings: Settings) -> "Bound":
-    """Where HTTP will be; what is wrong with it is said before anything else is opened."""
+    """Bind the HTTP port; errors are reported before anything else is opened."""
     from daemon.transports.http.server import Bound  # a daemon without HTTP never imports it
 
     return Bound(settings)
 
 
-async def _open_http(hub: Hub, bound: "Bound") -> "HttpServer":
+async def _open_http(services: Services, bound: "Bound") -> "HttpServer":
     from daemon.transports.http.server import HttpServer
 
-    server = HttpServer(hub, bound)
+    server = HttpServer(services, bound)
     await server.open()
     return server
 
 
 async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
     """`recalld stdio --embedded`: the engine in the client's own child process."""
-    parent = os.getppid()  # before anything is answered: a client may die of our first answer
+    parent = os.getppid()  # read first: the client may exit as soon as it has an answer
     _prepare(settings)
-    # A client may start us twice, and throw the first away when it has seen enough.
+    # A client may start a second process before the first one has ended, so wait for the lock.
     with owned(settings.lock, "recalld stdio --embedded", settings.start_seconds):
         async with opened(settings) as store, anyio.create_task_group() as tasks:
-            hub = _make_hub(settings, tasks, store)
-            _heed_signals(hub)
-            wire = StdioWire(hub)
+            services = _make_services(settings, tasks, store)
+            shutdown = services.shutdown
+            _handle_signals(shutdown)
+            wire = StdioWire(services.for_peers)
             await wire.open(descriptors)
-            tasks.start_soon(_housekeeping, hub)
-            tasks.start_soon(_until_input_ends, wire, hub)
-            tasks.start_soon(_stop_when_orphaned, hub, parent)
-            await hub.stopping.wait()
-            hub.depart()
-            await _until_quiet(hub)
+            tasks.start_soon(_housekeeping, services.sessions, services.limiter)
+            tasks.start_soon(_until_input_ends, wire, shutdown)
+            tasks.start_soon(_stop_when_orphaned, shutdown, parent)
+            await shutdown.stopping.wait()
+            shutdown.depart()
+            await _until_quiet(services.gate)
             await wire.shut()
             tasks.cancel_scope.cancel()
     _ignore_signals()
@@ -262,9 +277,9 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
 
 
 async def tend_bank(settings: Settings, asked: Mapping[str, Any], progress: Progress) -> Done:
-    """`recalld bank` where no daemon runs: one verb, with the data directory to ourselves."""
+    """`recalld bank` without a daemon: one verb, under the lock of the data directory."""
     verb = msgspec.convert(asked, AnyVerb)
-    settings.log_level = "error"  # what was done is said on stdout, by the command
+    settings.log_level = "error"  # the command reports on stdout
     _prepare(settings)
     with owned(settings.lock, f"recalld bank {verb.name}"):
         async with opened(settings) as store:
@@ -274,29 +289,29 @@ async def tend_bank(settings: Settings, asked: Mapping[str, Any], progress: Prog
                 raise refused(failure, verb) from failure
 
 
-async def _until_input_ends(wire: StdioWire, hub: Hub) -> None:
+async def _until_input_ends(wire: StdioWire, shutdown: Shutdown) -> None:
     await wire.serve()
-    hub.stop()
+    shutdown.stop()
 
 
-async def _stop_when_orphaned(hub: Hub, parent: int) -> None:
-    """Our client may die while somebody else still holds the other end of our input."""
-    while os.getppid() == parent:  # noqa: ASYNC110  (the kernel tells nobody; one has to look)
+async def _stop_when_orphaned(shutdown: Shutdown, parent: int) -> None:
+    """Stop when the client dies, even if another process still holds our input open."""
+    while os.getppid() == parent:  # noqa: ASYNC110  (there is no event to wait for)
         await anyio.sleep(PARENT_SECONDS)
     log.info("daemon.orphaned")
-    hub.stop()
+    shutdown.stop()
 
 
-def _heed_signals(hub: Hub) -> None:
-    """SIGTERM and SIGINT end us in order; losing a terminal does not.
+def _handle_signals(shutdown: Shutdown) -> None:
+    """SIGTERM and SIGINT start an orderly shutdown; SIGHUP is ignored.
 
-    Plain handlers rather than the event loop's: asyncio takes its own away when the loop closes,
-    and a second signal in that moment would end us with the wrong code.
+    These are plain handlers, not the event loop's: asyncio removes its own when the loop closes,
+    and a second signal at that moment would end the process with the wrong exit code.
     """
     loop = asyncio.get_running_loop()
 
     def stop(_number: int, _frame: object) -> None:
-        loop.call_soon_threadsafe(hub.stop)
+        loop.call_soon_threadsafe(shutdown.stop)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
@@ -304,34 +319,36 @@ def _heed_signals(hub: Hub) -> None:
 
 
 def _ignore_signals() -> None:
-    """We are leaving anyway; the interpreter would fall back to dying of them."""
+    """The process is about to exit; a signal now must not change its exit code."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
 
 
-async def _stop_when_idle(hub: Hub) -> None:
-    """A daemon nobody started by hand leaves when nobody has needed it for a while."""
-    linger = hub.settings.idle_seconds
+async def _stop_when_idle(
+    connections: Connections, shutdown: Shutdown, idle_seconds: float
+) -> None:
+    """Stop a daemon that a bridge started once nobody has been connected for a while."""
     while True:
-        idle = time.monotonic() - hub.idle_since
-        if not hub.peers and idle >= linger:
+        idle = time.monotonic() - connections.idle_since
+        if not len(connections) and idle >= idle_seconds:
             log.info("daemon.idle", seconds=round(idle))
-            hub.stop()
+            shutdown.stop()
             return
-        await anyio.sleep(max(0.05, linger - idle if not hub.peers else min(linger, 5.0)))
+        pause = idle_seconds - idle if not len(connections) else min(idle_seconds, 5.0)
+        await anyio.sleep(max(0.05, pause))
 
 
-async def _stop_when_unreachable(hub: Hub, files: tuple[Path, ...]) -> None:
-    """A daemon whose socket or data directory is gone serves nobody, and keeps who comes next out.
+async def _stop_when_unreachable(shutdown: Shutdown, files: tuple[Path, ...]) -> None:
+    """Stop when the socket or the lock file is gone: no client can reach this daemon any more.
 
-    What was acknowledged is on the disk already, or was deleted with it; bridges that are attached
+    Acknowledged writes are on disk already, or were deleted with the directory. Attached bridges
     find or start the next daemon.
     """
     ours = [_inode(path) for path in files]
-    while [_inode(path) for path in files] == ours:  # noqa: ASYNC110  (one has to look)
-        await anyio.sleep(LOOK_SECONDS)
+    while [_inode(path) for path in files] == ours:  # noqa: ASYNC110  (there is no event)
+        await anyio.sleep(CHECK_SECONDS)
     log.warning("daemon.unreachable", gone=[p.name for p in files if _inode(p) is None])
-    hub.stop()
+    shutdown.stop()
 
 
 def _inode(path: Path) -> int | None:
@@ -341,35 +358,36 @@ def _inode(path: Path) -> int | None:
         return None
 
 
-async def _housekeeping(hub: Hub) -> None:
+async def _housekeeping(sessions: SessionKeeper, limiter: Limiter) -> None:
     while True:
         await anyio.sleep(HOUSEKEEPING_SECONDS)
-        await hub.sessions.flush()
-        hub.prune()
+        await sessions.flush()
+        limiter.prune()
 
 
-async def _drain(hub: Hub, server: asyncio.Server, web: "HttpServer | None") -> None:
-    """No new connections; answers under way go out; then every connection is closed."""
+async def _drain(services: Services, server: asyncio.Server, web: "HttpServer | None") -> None:
+    """Accept no new connections, send the answers under way, then close every connection."""
     server.close()
     if web is not None:
         web.refuse_new()
-    hub.depart()
-    await _until_quiet(hub)
+    services.shutdown.depart()
+    await _until_quiet(services.gate)
     if web is not None:
         await web.close()
-    for peer in list(hub.peers):
-        peer.dismiss()
+    connections = services.connections
+    for connection in connections:
+        connection.dismiss()
     with anyio.move_on_after(CLOSE_SECONDS):
-        await hub.until(lambda: not hub.peers)
+        await connections.until(lambda: not len(connections))
 
 
-async def _until_quiet(hub: Hub) -> None:
+async def _until_quiet(gate: Gate) -> None:
     with anyio.move_on_after(DRAIN_SECONDS):
-        await hub.until(lambda: not hub.in_flight)
+        await gate.until(lambda: not gate.in_flight)
 
 
-def _tell_ready(ready: int | None) -> None:
-    """Tell the process that started us that the socket is open."""
+def _report_ready(ready: int | None) -> None:
+    """Tell the process that started this one that the socket is open."""
     if ready is not None:
         os.write(ready, b"ready\n")
         os.close(ready)

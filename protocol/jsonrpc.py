@@ -26,7 +26,9 @@ MAX_NODES: Final = 100_000
 LONE_SURROGATE: Final = "a lone surrogate escape is not text"
 
 _ABSENT: Final = Raw(b"")
-_STRINGS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+# A string without an end runs to the end of the frame. Otherwise every quote in it would be tried
+# as the beginning of a string, which takes quadratic time.
+_STRINGS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _INVALID_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _NUL_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _INTEGER: Final = re.compile(rb"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")

@@ -108,7 +108,7 @@ class Served:
                     break
                 time.sleep(0.05)
         self.__exit__()
-        raise SystemExit("official: recalld did not come up")
+        raise SystemExit("official: recalld did not start")
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
@@ -136,7 +136,9 @@ def run(node: Path, suite: Path, url: str, revision: str, scenario: str | None) 
         for name in _failures(Path(output)):
             print(f"  {revision} {name}", file=sys.stderr)
     if not rows:
-        raise SystemExit(f"official: the suite said nothing for {revision}:\n{said.stderr[-2000:]}")
+        raise SystemExit(
+            f"official: the suite printed no results for {revision}:\n{said.stderr[-2000:]}"
+        )
     return rows
 
 

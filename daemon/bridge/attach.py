@@ -25,7 +25,15 @@ _NOT_LISTENING: Final = (errno.ENOENT, errno.ENOTDIR, errno.ECONNREFUSED)
 MAX_LOG_BYTES: Final = 5 * 1024 * 1024
 #: Variables of one client. Each bridge sends its own values when it attaches, so a daemon that it
 #: starts does not inherit them.
-CLIENT_VARIABLES: Final = frozenset({"RECALLD_BANK", "AWARENESS_MEMORY_ID", "RECALLD_DIALECTS"})
+CLIENT_VARIABLES: Final = frozenset(
+    {
+        "RECALLD_BANK",
+        "AWARENESS_MEMORY_ID",
+        "RECALLD_DIALECTS",
+        "RECALLD_RATE_LIMIT",
+        "CLAUDE_RECALL_RATE_LIMIT",
+    }
+)
 
 
 def connect(path: Path, timeout: float | None = None) -> socket.socket | None:

@@ -308,6 +308,10 @@ class Bridge:
                     return
             except OSError:
                 pass  # the daemon exited during the exchange; try again
+            except (ValueError, KeyError, TypeError, RecursionError):
+                link.close()
+                message = f"the daemon at {self._settings.socket} does not answer as recalld does"
+                raise Exit(UNAVAILABLE, message) from None
             link.close()
         raise Exit(UNAVAILABLE, "the daemon does not answer")
 
@@ -323,13 +327,14 @@ class Bridge:
                 "dialects": settings.dialects,
                 "bank": settings.bank,
                 "fixtures": settings.fixtures,
+                "rateLimit": settings.client_rate_limit,
                 "logLevel": self._pending.level,
                 "uris": list(self._pending.uris),
             },
         )
         if "error" in answer:
             raise Exit(
-                UNAVAILABLE, f"the daemon refused the connection: {answer['error'].get('message')}"
+                UNAVAILABLE, f"the daemon refused the connection: {answer['error']['message']}"
             )
         result = answer["result"]
         if _version(result["version"]) < _version(VERSION):

@@ -9,12 +9,13 @@ imported only when the command is executed here.
 import json
 import os
 import socket
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from daemon.bridge import attach
 from daemon.commands import bank_report
@@ -38,6 +39,9 @@ Request = dict[str, Any]
 Progress = Callable[[int, int], None]
 #: Executes a request in this process; `daemon.cli` provides it.
 LocalRunner = Callable[[Settings, Request, Progress], dict[str, Any]]
+
+#: The file name that means stdin or stdout.
+STREAM: Final = "-"
 
 CONNECT_SECONDS: Final = 5.0
 #: A command may take hours. The daemon is pinged this often, and has this long to respond.
@@ -77,12 +81,12 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
     restore = verb("restore", "replace a bank by a backup; the bank is backed up first")
     restore.add_argument("backup", metavar="BACKUP")
     export = verb("export", "write a bank to a file of JSON lines")
-    export.add_argument("path", metavar="FILE")
+    export.add_argument("path", metavar="FILE", help="file to create; - for stdout")
     export.add_argument("--force", action="store_true", help="replace FILE if it exists")
     import_ = verb(
         "import", "add the records of an exported file to a bank; creates the bank if necessary"
     )
-    import_.add_argument("path", metavar="FILE")
+    import_.add_argument("path", metavar="FILE", help="exported file; - for stdin")
     forget = verb("forget", "hide items; can be undone for a day")
     undo = verb("undo", "restore forgotten items")
     undo.add_argument("undo", metavar="TOKEN", help="token that `forget` printed")
@@ -98,10 +102,55 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
 
 def run(chosen: SimpleNamespace, settings: Settings, run_locally: LocalRunner) -> int:
     """Run one command and print its result; returns the exit code."""
-    request = _build_request(chosen, settings)
-    if chosen.verb in IRREVERSIBLE and not chosen.yes and not _is_confirmed(request):
+    if vars(chosen).get("path") == STREAM:
+        return _run_with_stream(chosen, settings, run_locally)
+    result = _run(chosen, settings, run_locally)
+    if result is None:
         sys.stderr.write("recalld: nothing was changed\n")
         return DEGRADED
+    return _print_result(chosen, settings, result)
+
+
+def _run_with_stream(chosen: SimpleNamespace, settings: Settings, run_locally: LocalRunner) -> int:
+    """Run an export to stdout or an import from stdin, by way of a private temporary file.
+
+    The daemon reads and writes files only; it has no access to the streams of this process.
+    """
+    import shutil
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="recalld-") as directory:
+        path = Path(directory) / "bank.jsonl"
+        in_file = SimpleNamespace(**{**vars(chosen), "path": str(path)})
+        name = "standard output" if chosen.verb == "export" else "standard input"
+        try:
+            if chosen.verb == "import":
+                with path.open("wb") as file:
+                    shutil.copyfileobj(sys.stdin.buffer, file)
+            result = _run(in_file, settings, run_locally) or {}
+            if chosen.verb == "export":
+                with path.open("rb") as file:
+                    shutil.copyfileobj(file, sys.stdout.buffer)
+                sys.stdout.flush()
+                return OK
+        except BrokenPipeError:
+            # The reader has enough. Flushing again at exit must not fail.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return OK
+        except OSError as error:
+            raise Exit(CANNOT_CREATE, f"{name}: {error.strerror}") from None
+        except Exit as exit:
+            raise Exit(exit.code, exit.message.replace(str(path), name)) from None
+    return _print_result(chosen, settings, result)
+
+
+def _run(
+    chosen: SimpleNamespace, settings: Settings, run_locally: LocalRunner
+) -> dict[str, Any] | None:
+    """Return the result of a command; None when the user did not confirm it."""
+    request = _build_request(chosen, settings)
+    if chosen.verb in IRREVERSIBLE and not chosen.yes and not _is_confirmed(request):
+        return None
     progress = bank_report.ProgressLine(
         chosen.verb, is_shown=sys.stderr.isatty() and not chosen.json
     )
@@ -111,8 +160,16 @@ def run(chosen: SimpleNamespace, settings: Settings, run_locally: LocalRunner) -
         progress.clear()
     if chosen.verb == "export":
         _check_visible(request["path"], settings)
-    lines = [json.dumps(result)] if chosen.json else bank_report.lines(chosen.verb, result)
-    print_lines(lines)
+    return result
+
+
+def _print_result(chosen: SimpleNamespace, settings: Settings, result: dict[str, Any]) -> int:
+    try:
+        lines = bank_report.lines(chosen.verb, result)
+    except (KeyError, TypeError):
+        message = f"the daemon at {settings.socket} does not answer as recalld does"
+        raise Exit(UNAVAILABLE, message) from None
+    print_lines([json.dumps(result)] if chosen.json else lines)
     return DEGRADED if result.get("problems") else OK
 
 
@@ -150,6 +207,8 @@ def _check_target(path: Path, settings: Settings, *, is_forced: bool) -> None:
         raise Exit(USAGE, f"{path}: is among recalld's own files; choose another directory")
     if not path.parent.is_dir():
         raise Exit(CANNOT_CREATE, f"{path}: there is no directory {path.parent}")
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        raise Exit(USAGE, f"{path}: is not a regular file; choose another name")
     if os.path.lexists(path) and not is_forced:
         raise Exit(USAGE, f"{path}: exists already; --force replaces it")
     if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -242,10 +301,14 @@ def _execute_in_daemon(
 
 def _result(frame: dict[str, Any], settings: Settings) -> dict[str, Any]:
     if "result" in frame:
-        result: dict[str, Any] = frame["result"]
-        return result
-    error = frame.get("error", {})
-    data = error.get("data", {})
+        result: Any = frame["result"]
+        if not isinstance(result, dict):
+            raise ValueError("its result is not a JSON object")
+        return cast("dict[str, Any]", result)
+    error: Any = frame.get("error")
+    if not isinstance(error, dict):
+        raise ValueError("it sent neither a result nor an error")  # noqa: TRY004
+    data: Any = error.get("data", {})
     if "exit" in data:
         raise Exit(data["exit"], data["details"])
     if error.get("code") == -32601:
@@ -282,4 +345,7 @@ def frames(
         last_heard = time.monotonic()
         *lines, waiting = (waiting + chunk).split(b"\n")
         for line in lines:
-            yield json.loads(line)
+            message = json.loads(line)
+            if not isinstance(message, dict):
+                raise ValueError("it sent a line that is not a JSON object")  # noqa: TRY004
+            yield cast("dict[str, Any]", message)

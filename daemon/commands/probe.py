@@ -7,8 +7,9 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from daemon.bridge import attach
 from daemon.commands.output import print_lines
@@ -17,6 +18,7 @@ from daemon.exit_codes import DEGRADED, OK, UNREACHABLE, Exit
 
 ANSWER_SECONDS: Final = 5.0
 STOP_SECONDS: Final = 10.0
+MAX_ANSWER_BYTES: Final = 1024 * 1024
 
 
 def ask(path: Path, method: str) -> dict[str, Any]:
@@ -32,61 +34,52 @@ def ask(path: Path, method: str) -> dict[str, Any]:
             request = {"jsonrpc": "2.0", "id": 1, "method": method}
             link.sendall(json.dumps(request).encode() + b"\n")
             line = b""
-            while not line.endswith(b"\n"):
+            while not line.endswith(b"\n") and len(line) <= MAX_ANSWER_BYTES:
                 chunk = link.recv(65_536)
                 if not chunk:
                     break
                 line += chunk
-            answer = json.loads(line)
-        except (OSError, ValueError) as error:
+            answer: Any = json.loads(line)
+        except (OSError, ValueError, RecursionError) as error:
             raise Exit(UNREACHABLE, f"the daemon at {path} does not answer: {error}") from None
-    if "result" not in answer:
-        message = answer.get("error", {}).get("message", "no result")
-        raise Exit(UNREACHABLE, f"the daemon at {path} refused: {message}")
-    result: dict[str, Any] = answer["result"]
-    return result
+    try:
+        if "error" in answer:
+            message = f"the daemon at {path} refused: {answer['error']['message']}"
+            raise Exit(UNREACHABLE, message)
+        result: Any = answer["result"]
+        if not isinstance(result, dict):
+            raise _not_recalld(path)
+    except (KeyError, TypeError):
+        raise _not_recalld(path) from None
+    return cast("dict[str, Any]", result)
 
 
 def health(settings: Settings, *, as_json: bool) -> int:
     """Print the health of the daemon; exit code 0 healthy, 1 degraded, 2 unreachable."""
     try:
         found = ask(settings.socket, "health/check")
+        lines = _render(settings, found, _health_lines)
     except Exit as exit:
         if as_json:
-            _print(json.dumps({"status": "unreachable", "details": exit.message}))
+            print_lines([json.dumps({"status": "unreachable", "details": exit.message})])
             return exit.code
         raise
-    if as_json:
-        _print(json.dumps(found))
-    else:
-        _print(
-            f"{found['status']}: recalld {found['version']}, up {found['uptime']} s, "
-            f"{found['sessions']['active']} of {found['sessions']['total']} sessions active, "
-            f"database {found['database']}"
-        )
-        for reason in found.get("degraded", []):
-            _print(f"  {reason}")
+    print_lines([json.dumps(found)] if as_json else lines)
     return OK if found["status"] == "healthy" else DEGRADED
 
 
 def status(settings: Settings, *, as_json: bool) -> int:
     """Print the address, connections and sessions of the daemon."""
     found = ask(settings.socket, "recalld/status")
-    if as_json:
-        _print(json.dumps(found))
-        return OK
-    _print(f"recalld {found['version']}, pid {found['pid']}, up {found['uptime']} s")
-    _print(f"  socket       {found['socket']}")
-    _print(f"  data         {found['data']}")
-    _print(f"  connections  {found['connections']}, {found['inFlight']} calls in flight")
-    sessions = found["sessions"]
-    _print(f"  sessions     {sessions['total']}, {sessions['active']} active")
+    lines = _render(settings, found, _status_lines)
+    print_lines([json.dumps(found)] if as_json else lines)
     return OK
 
 
 def stop(settings: Settings) -> int:
     """Stop the daemon and wait until it has released the data directory."""
     found = ask(settings.socket, "recalld/stop")
+    (pid,) = _render(settings, found, lambda found: [str(found["pid"])])
     deadline = time.monotonic() + STOP_SECONDS
     lock = os.open(settings.lock, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -96,14 +89,45 @@ def stop(settings: Settings) -> int:
                 break
             except OSError:
                 if time.monotonic() > deadline:
-                    message = f"pid {found['pid']} has not exited after {STOP_SECONDS:g} s"
+                    message = f"pid {pid} has not exited after {STOP_SECONDS:g} s"
                     raise Exit(UNREACHABLE, message) from None
                 time.sleep(0.01)
     finally:
         os.close(lock)
-    _print(f"recalld: pid {found['pid']} stopped")
+    print_lines([f"recalld: pid {pid} stopped"])
     return OK
 
 
-def _print(line: str) -> None:
-    print_lines((line,))
+def _render(
+    settings: Settings, found: dict[str, Any], render: Callable[[dict[str, Any]], list[str]]
+) -> list[str]:
+    """Format a result; `Exit` when it is not the result of a recalld daemon."""
+    try:
+        return render(found)
+    except (KeyError, TypeError):
+        raise _not_recalld(settings.socket) from None
+
+
+def _health_lines(found: dict[str, Any]) -> list[str]:
+    sessions = found["sessions"]
+    summary = (
+        f"{found['status']}: recalld {found['version']}, up {found['uptime']} s, "
+        f"{sessions['active']} of {sessions['total']} sessions active, "
+        f"database {found['database']}"
+    )
+    return [summary, *(f"  {reason}" for reason in found.get("degraded", []))]
+
+
+def _status_lines(found: dict[str, Any]) -> list[str]:
+    sessions = found["sessions"]
+    return [
+        f"recalld {found['version']}, pid {found['pid']}, up {found['uptime']} s",
+        f"  socket       {found['socket']}",
+        f"  data         {found['data']}",
+        f"  connections  {found['connections']}, {found['inFlight']} calls in flight",
+        f"  sessions     {sessions['total']}, {sessions['active']} active",
+    ]
+
+
+def _not_recalld(path: Path) -> Exit:
+    return Exit(UNREACHABLE, f"the daemon at {path} does not answer as recalld does")

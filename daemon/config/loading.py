@@ -19,17 +19,22 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
     """Load settings from file, environment and flags; `Exit` names the source and the rule."""
     directories = find_directories(environment)
     values: dict[str, Any] = dict(_read_file(directories.config))
+    from_environment: dict[str, Any] = {}
     for setting in SETTINGS:
         for variable in reversed(setting.variables):
             if environment.get(variable, ""):
                 values[setting.key] = setting.read(variable, environment[variable])
+                from_environment[setting.key] = values[setting.key]
         if flags.get(setting.key) is not None:
             flag = "--" + setting.key.rpartition(".")[2].replace("_", "-")
             values[setting.key] = setting.read(flag, flags[setting.key])
     if values.get("server.fixtures"):
         # A conformance run sends more requests per minute than an interactive user.
         values.setdefault("limits.requests_per_minute", 0)
-    return Settings(directories, {setting.key: setting.default for setting in SETTINGS} | values)
+    defaults = {setting.key: setting.default for setting in SETTINGS}
+    return Settings(
+        directories, defaults | values, from_environment.get("limits.requests_per_minute")
+    )
 
 
 def _read_file(path: Path) -> dict[str, Any]:

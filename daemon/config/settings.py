@@ -22,14 +22,23 @@ class Embedding(NamedTuple):
 class Settings:
     """The values of all settings, and the directories."""
 
-    def __init__(self, directories: Directories, values: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        directories: Directories,
+        values: Mapping[str, Any],
+        client_rate_limit: int | None = None,
+    ) -> None:
         self.directories = directories
         self.requests_per_minute: int = values["limits.requests_per_minute"]
+        #: The rate limit in the environment of this process; None if there is none. A bridge sends
+        #: it to the daemon, which applies it to the session of this bridge only.
+        self.client_rate_limit = client_rate_limit
         self.frame_bytes: int = values["limits.frame_bytes"]
         self.in_flight: int = values["limits.in_flight"]
         self.in_flight_total: int = values["limits.in_flight_total"]
         self.connections: int = values["limits.connections"]
         self.output_bytes: int = values["limits.output_bytes"]
+        self.answer_bytes: int = values["limits.answer_bytes"]
         self.idle_seconds: float = values["daemon.idle_seconds"]
         self.start_seconds: float = values["daemon.start_seconds"]
         self.session_idle_days: float = values["sessions.idle_days"]

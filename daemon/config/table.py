@@ -62,6 +62,13 @@ SETTINGS: Final = (
         "bytes of unsent answers after which a connection's requests are no longer read",
     ),
     Setting(
+        "limits.answer_bytes",
+        ("RECALLD_ANSWER_BYTES",),
+        4 * MIB,
+        integer(4096, 256 * MIB),
+        "JSON of one answer to a read-only tool call; longer lists are cut, other answers refused",
+    ),
+    Setting(
         "daemon.idle_seconds",
         ("RECALLD_IDLE_SECONDS",),
         600.0,

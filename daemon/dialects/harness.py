@@ -1,14 +1,15 @@
-"""Context Harness, tool side: documents searched, fetched and counted by source (seed 004).
+"""Context Harness dialect: search documents, fetch one, and count them by source.
 
-One row a document, scored by its best chunk. What other dialects stored is found here too: a
-memory is a document of one piece, whose source is the label it was stored with. The bank is the
-connection's default. The order is the document's: score, then the newest, then the id.
+A search returns one row per document, scored by its best chunk. Items of other dialects are found
+too: a memory is a document with a single chunk, and its source is the label it was stored with. The
+bank is the connection's default. Rows are ordered as the Context Harness document says: by score,
+then newest first, then by id.
 
-This dialect says no with an error code and a message (`bad_request`, `not_found`, `internal`);
-over HTTP the same codes come with a status.
+A refusal is an error code with a message (`bad_request`, `not_found`, `internal`); REST adds a
+status.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
@@ -19,15 +20,18 @@ from daemon.tools.context import Context
 from daemon.tools.dialect import Dialect
 from daemon.tools.errors import ArgumentsRefused
 from daemon.tools.specification import NoArguments, ToolSpec
-from daemon.tools.toolkit import Toolkit, iso, words_of
+from daemon.tools.toolkit import Toolkit, full_text, iso
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound, NotFound
-from store.model import Document, Filters, Found, Hit, Item, Query
+from store.model import Document, DocumentHeader, Filters, Found, Hit, Item, Query
 
 MOST: Final = 1000
-#: Chunks of one document crowd out other documents; so many are asked for at first, a document.
-CHUNKS_A_DOCUMENT: Final = 3
+#: The chunks of one document may crowd out other documents, so a search first asks for this many
+#: hits per row.
+CHUNKS_PER_DOCUMENT: Final = 3
 MOST_HITS: Final = 5000
+#: Reasons in the engine's health for which stored documents may not be found.
+FAULTS: Final = frozenset({"embedder-failed", "indexing-stopped", "items-damaged"})
 TITLE_LENGTH: Final = 80
 
 _encoder: Final = msgspec.json.Encoder()
@@ -84,7 +88,7 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context)
         raise ArgumentsRefused("query: must not be empty")
     limit = toolkit.final_limit if arguments.limit is UNSET else min(MOST, arguments.limit)
     sources = () if arguments.source is UNSET else (arguments.source,)
-    wanted = limit * CHUNKS_A_DOCUMENT
+    wanted = limit * CHUNKS_PER_DOCUMENT
     while True:
         query = Query(
             bank=context.bank,
@@ -95,19 +99,28 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context)
         )
         try:
             found = await toolkit.engine.search(query)
-        except BankNotFound:  # the default bank is made by the first thing stored
+        except BankNotFound:  # the first write creates the default bank
             return Rows(results=[])
         best = _best_of_each(found.hits)
         if len(best) >= limit or not _has_more(found, query):
             break
-        wanted *= CHUNKS_A_DOCUMENT
-    rows = [await _row(toolkit, context.bank, hit) for hit in best[:limit]]
+        wanted *= CHUNKS_PER_DOCUMENT
+    best = best[:limit]
+    documents = await _headers(toolkit, context.bank, best)
+    rows = [_row(hit, documents) for hit in best]
     rows.sort(key=lambda placed: placed[0])
     return Rows(results=[row for _, row in rows])
 
 
+async def _headers(toolkit: Toolkit, bank: str, hits: Sequence[Hit]) -> dict[str, DocumentHeader]:
+    """The documents of these hits by id, without their bodies."""
+    ids = [hit.item.document for hit in hits if hit.item.document]
+    found = await toolkit.engine.document_headers(bank, ids) if ids else []
+    return {document.id: document for document in found}
+
+
 def _best_of_each(hits: Iterable[Hit]) -> list[Hit]:
-    """The best hit of each document, best first; what is no document stands for itself."""
+    """The best hit of each document, best first; a memory counts as a document."""
     best: dict[str, Hit] = {}
     for hit in hits:
         best.setdefault(hit.item.document or hit.item.id, hit)
@@ -118,22 +131,32 @@ def _has_more(found: Found, query: Query) -> bool:
     return len(found.hits) == query.limit and query.limit < MOST_HITS
 
 
-async def _row(toolkit: Toolkit, bank: str, hit: Hit) -> tuple[tuple[float, int, str], Row]:
-    """A row and its place: the order does not depend on what else was found."""
-    item = hit.item
-    document = await toolkit.engine.document(bank, item.document) if item.document else None
-    whole = of_document(document) if document else of_item(item)
-    row = Row(
-        id=whole.id,
-        source=whole.source,
-        source_id=whole.source_id,
-        title=whole.title,
-        score=round(hit.score, 4),
-        snippet=hit.snippet,
-        source_url=whole.source_url,
-    )
+def _row(hit: Hit, documents: Mapping[str, DocumentHeader]) -> tuple[tuple[float, int, str], Row]:
+    """A row and its sort key, which does not depend on the other rows."""
+    item, score = hit.item, round(hit.score, 4)
+    document = documents.get(item.document or "")
+    if document is None:
+        row = Row(
+            id=item.id,
+            source=item.source or "",
+            source_id=item.id,
+            title=_title(item),
+            score=score,
+            snippet=hit.snippet,
+            source_url=None,
+        )
+    else:
+        row = Row(
+            id=document.id,
+            source=document.source,
+            source_id=document.source_id,
+            title=document.title or document.source_id,
+            score=score,
+            snippet=hit.snippet,
+            source_url=document.url,
+        )
     newest = document.updated_at if document else item.updated_at
-    return (-row.score, -newest, row.id), row
+    return (-score, -newest, row.id), row
 
 
 async def get(toolkit: Toolkit, arguments: GetArguments, context: Context) -> Whole:
@@ -166,19 +189,22 @@ def of_document(document: Document) -> Whole:
 
 
 def of_item(item: Item) -> Whole:
-    """A memory as a document of one piece."""
-    text = words_of(item)
-    first_line = text.strip().partition("\n")[0]
+    """A memory as a document with a single chunk."""
     return Whole(
         id=item.id,
-        # Not its dialect for want of one: `source` as a filter and `sources` would not agree.
+        # An item without a source is shown without one, so that `sources` and the filter agree.
         source=item.source or "",
         source_id=item.id,
-        title=item.title or first_line[:TITLE_LENGTH],
-        body=text,
+        title=_title(item),
+        body=full_text(item),
         source_url=None,
         updated_at=iso(item.updated_at),
     )
+
+
+def _title(item: Item) -> str:
+    """The item's title, else the beginning of its first line."""
+    return item.title or item.text.lstrip()[:TITLE_LENGTH].partition("\n")[0].rstrip()
 
 
 async def list_sources(toolkit: Toolkit, _arguments: NoArguments, context: Context) -> Sources:
@@ -189,19 +215,21 @@ async def list_sources(toolkit: Toolkit, _arguments: NoArguments, context: Conte
     counts = {source.source: source.documents for source in stats.by_source}
     for label, count in stats.by_label.items():
         counts[label] = counts.get(label, 0) + count
+    health = toolkit.engine.health()
+    is_healthy = health.is_ready and FAULTS.isdisjoint(health.degraded)
     return Sources(
         sources=[
-            Source(name=name, configured=True, healthy=True, doc_count=count)
+            Source(name=name, configured=True, healthy=is_healthy, doc_count=count)
             for name, count in sorted(counts.items())
         ]
     )
 
 
-# --- saying no -------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------
 
 
 def error_body(code: str, message: str) -> dict[str, Any]:
-    """What every refusal of this dialect looks like, here and over HTTP."""
+    """The body of every refusal of this dialect, over MCP and over HTTP."""
     return {"error": {"code": code, "message": message}}
 
 
@@ -217,7 +245,7 @@ def _fail(failure: Exception) -> CallToolResult:
     return error_result(_encoder.encode(body).decode())
 
 
-#: The document's own schema, with the `source` of its table.
+#: The schema of the Context Harness document, with the `source` parameter of its table.
 SEARCH_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {

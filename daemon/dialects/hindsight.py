@@ -14,12 +14,14 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from daemon.tools.answer_size import ANSWER_BYTES
 from daemon.tools.context import Context
 from daemon.tools.dialect import Dialect
 from daemon.tools.errors import ArgumentsRefused
+from daemon.tools.offload import offload
 from daemon.tools.specification import ToolSpec
-from daemon.tools.token_estimate import estimate
-from daemon.tools.toolkit import Toolkit, iso, provenance, words_of
+from daemon.tools.token_estimate import end_within, estimate
+from daemon.tools.toolkit import Toolkit, full_text, iso, provenance
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound
 from store.model import Hit, Item, NewMemory, Query
@@ -29,6 +31,8 @@ STORED: Final = "Fact stored successfully"
 #: A short fact as it is sent is about this many tokens: more than fit need not be looked for.
 SHORT_FACT_TOKENS: Final = 80
 MOST_HITS: Final = 100
+#: Room for the JSON around the facts.
+ENVELOPE_BYTES: Final = 64
 #: No text says more than this many characters in one token (see `daemon.tools.token_estimate`).
 CHARACTERS_A_TOKEN: Final = 16
 
@@ -90,23 +94,34 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, _context: Context
     found = await toolkit.engine.search(
         Query(bank=arguments.bank_id, text=arguments.query, limit=limit)
     )
-    return Facts(results=pack(found.hits, arguments.max_tokens))
+    work = partial(pack, found.hits, arguments.max_tokens, toolkit.answer_bytes)
+    characters = sum(len(hit.item.text) for hit in found.hits)
+    return Facts(results=await offload(work, characters // 8))
 
 
-def pack(hits: Sequence[Hit], budget: int) -> list[Fact]:
-    """The best facts that fit into a token budget, counted as they are sent."""
+def pack(hits: Sequence[Hit], budget: int, answer_bytes: int = ANSWER_BYTES) -> list[Fact]:
+    """The best facts that fit the token budget and the size of an answer, as they are sent.
+
+    At most `answer_bytes` of JSON are counted, whether they fit or not, to bound the work.
+    """
     facts: list[Fact] = []
     left = budget
+    room = uncounted = answer_bytes - ENVELOPE_BYTES
     for hit in hits:
-        if len(hit.item.text) > left * CHARACTERS_A_TOKEN:
+        if len(hit.item.text) > min(left * CHARACTERS_A_TOKEN, room, uncounted):
             continue
-        fact = _fact(hit.item, words_of(hit.item))
-        cost = _cost(fact)
+        fact = _fact(hit.item, full_text(hit.item))
+        encoded = _encoder.encode(fact)
+        if len(encoded) >= min(room, uncounted):
+            continue
+        uncounted -= len(encoded)
+        cost = estimate(encoded.decode(), left)
         if cost <= left:
             facts.append(fact)
             left -= cost
+            room -= len(encoded) + 1
     if not facts and hits:
-        facts.append(_cut(hits[0], budget))
+        facts.append(_cut(hits[0], budget, answer_bytes))
     return facts
 
 
@@ -127,26 +142,21 @@ def _cost(fact: Fact) -> int:
     return estimate(_encoder.encode(fact).decode())
 
 
-def _cut(hit: Hit, budget: int) -> Fact:
-    """As much of a fact as the budget holds, from its most telling passage on; a word at least."""
-    text = words_of(hit.item)
+def _cut(hit: Hit, budget: int, answer_bytes: int) -> Fact:
+    """As much of a fact as fits, from its best passage on, and at least one word."""
+    text = full_text(hit.item)
     start = max(0, text.find(hit.snippet)) if hit.snippet else 0
     if not text[start:].strip():
         start = 0
-    while text[start].isspace():  # no passage begins, or consists, of nothing
-        start += 1
+    start += len(text) - start - len(text[start:].lstrip())
     room = max(1, budget - _cost(_fact(hit.item, "…")))
-    low, high = 1, min(len(text) - start, room * CHARACTERS_A_TOKEN)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if estimate(text[start : start + middle]) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    end = start + low
-    if end < len(text):  # not in the middle of a word, when there is another
-        end = max(text.rfind(" ", start + 1, end), text.rfind("\n", start + 1, end), -1)
-        end = end if end > start else start + low
+    # JSON takes up to six bytes for a character.
+    most = start + min(room * CHARACTERS_A_TOKEN, answer_bytes // 8)
+    longest = max(start + 1, end_within(text[:most], start, room))
+    end = longest
+    if end < len(text):  # cut between words if there is a word boundary
+        end = max(text.rfind(" ", start + 1, end), text.rfind("\n", start + 1, end))
+        end = end if end > start else longest
     passage = text[start:end].strip()
     before, after = "…" if start else "", "…" if end < len(text) else ""
     return _fact(hit.item, f"{before}{passage}{after}")

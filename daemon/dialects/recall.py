@@ -18,11 +18,12 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from daemon.tools.answer_size import fitting
 from daemon.tools.context import Context
 from daemon.tools.dialect import Dialect
 from daemon.tools.errors import ArgumentsRefused
 from daemon.tools.specification import NoArguments, ToolSpec
-from daemon.tools.toolkit import Toolkit, iso, provenance, words_of
+from daemon.tools.toolkit import Toolkit, full_text, iso, provenance
 from protocol.errors import Fault, error_object
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound, NotFound
@@ -31,6 +32,8 @@ from store.model import Filters, Hit, Item, Kind, NewMemory, Query
 NAME: Final = "recall"
 PREFIX: Final = "mcp__claude-recall__"
 MOST: Final = 1000
+#: Room for a hint in an answer that is cut.
+HINT_BYTES: Final = 256
 #: What counts as a memory here: all that somebody stored. Documents count once, not by chunk.
 MEMORIES: Final[tuple[Kind, ...]] = ("memory", "event", "card", "task", "risk", "skill")
 
@@ -97,11 +100,14 @@ class Memory(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Memories(Struct, frozen=True, kw_only=True):
+    """`hint` is ours: it says how many memories were left out of a large answer."""
+
     memories: list[Memory]
     total: int
+    hint: str | UnsetType = UNSET
 
 
-class Statistics(Struct, frozen=True, kw_only=True, rename="camel"):
+class MemoryStatistics(Struct, frozen=True, kw_only=True, rename="camel"):
     total_memories: int
     session_memories: int
     memory_types: dict[str, int]
@@ -148,13 +154,20 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context)
         found = await toolkit.engine.search(query)
     except BankNotFound:  # the default bank is made by the first memory
         return Results(results=[], total=0, query=arguments.query, below_threshold=0)
-    results = [_result(hit) for hit in _distinct(found.hits)][:limit]
-    return Results(
-        results=results,
-        total=len(results),
+    hits = _distinct(found.hits)[:limit]
+    answer = Results(
+        results=[],
+        total=len(hits),
         query=arguments.query,
         below_threshold=found.below,
-        hint=UNSET if results or not found.below else _hint(found.below, arguments.threshold),
+        hint=UNSET if hits or not found.below else _hint(found.below, arguments.threshold),
+    )
+    results = fitting(map(_result, hits), toolkit.answer_bytes - HINT_BYTES, answer)
+    return msgspec.structs.replace(
+        answer,
+        results=results,
+        total=len(results),
+        hint=answer.hint if len(results) == len(hits) else _left_out(len(hits) - len(results)),
     )
 
 
@@ -170,20 +183,18 @@ async def retrieve_memory(
             items = page.items
     except (BankNotFound, NotFound):
         items = ()
-    memories = [
-        Memory(
-            id=item.id,
-            content=words_of(item),
-            metadata=_metadata(item),
-            timestamp=iso(item.created_at),
-            session_id=item.session,
-        )
-        for item in items
-    ]
-    return Memories(memories=memories, total=len(memories))
+    found = list(items)
+    memories = fitting(map(_memory, found), toolkit.answer_bytes - HINT_BYTES)
+    return Memories(
+        memories=memories,
+        total=len(memories),
+        hint=UNSET if len(memories) == len(found) else _left_out(len(found) - len(memories)),
+    )
 
 
-async def get_stats(toolkit: Toolkit, _arguments: AnyArguments, context: Context) -> Statistics:
+async def get_stats(
+    toolkit: Toolkit, _arguments: AnyArguments, context: Context
+) -> MemoryStatistics:
     session = await context.session()
     known = await toolkit.engine.sessions.get(session)
     started = iso(known.created_at) if known is not None else None
@@ -194,7 +205,7 @@ async def get_stats(toolkit: Toolkit, _arguments: AnyArguments, context: Context
             context.bank, kinds=("memory",), filters=_stored_in(session), limit=1
         )
     except BankNotFound:
-        return Statistics(
+        return MemoryStatistics(
             total_memories=0,
             session_memories=0,
             memory_types={},
@@ -207,7 +218,7 @@ async def get_stats(toolkit: Toolkit, _arguments: AnyArguments, context: Context
     for name, count in (*others.items(), ("document", stats.documents)):
         if count:
             types[name] = types.get(name, 0) + count
-    return Statistics(
+    return MemoryStatistics(
         total_memories=sum(types.values()),
         session_memories=own.total,
         memory_types=types,
@@ -253,6 +264,21 @@ def _hint(below: int, threshold: float) -> str:
     return f"{found} below the threshold of {threshold:g}; a lower threshold shows them"
 
 
+def _left_out(count: int) -> str:
+    """The hint of an answer that was cut to `limits.answer_bytes`."""
+    return f"{count} more left out to keep the answer small; ask with a smaller limit"
+
+
+def _memory(item: Item) -> Memory:
+    return Memory(
+        id=item.id,
+        content=full_text(item),
+        metadata=_metadata(item),
+        timestamp=iso(item.created_at),
+        session_id=item.session,
+    )
+
+
 def _type_of(metadata: Mapping[str, Any]) -> str | None:
     named = metadata.get("type")
     return named if isinstance(named, str) and named.strip() else None
@@ -270,19 +296,19 @@ def _stored_in(session: str) -> Filters:
 
 def _distinct(hits: Iterable[Hit]) -> list[Hit]:
     """Equal memories once, in the place of the best and as the newest of them."""
-    kept: dict[bytes, Hit] = {}
+    kept: dict[tuple[str, str, bytes], Hit] = {}
     for hit in hits:
-        said = _canonical.encode((hit.item.kind, hit.item.text, hit.item.metadata))
-        known = kept.get(said)
+        key = (hit.item.kind, hit.item.text, _canonical.encode(hit.item.metadata))
+        known = kept.get(key)
         if known is None or hit.item.rowid > known.item.rowid:
-            kept[said] = hit
+            kept[key] = hit
     return list(kept.values())
 
 
 def _result(hit: Hit) -> Result:
     return Result(
         id=hit.item.id,
-        content=words_of(hit.item),
+        content=full_text(hit.item),
         metadata=_metadata(hit.item),
         timestamp=iso(hit.item.created_at),
         score=round(hit.score, 4),
@@ -407,7 +433,7 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             description="Returns memory usage statistics.",
             arguments=AnyArguments,
             input_schema=STATS_SCHEMA,
-            output=Statistics,
+            output=MemoryStatistics,
             run=partial(get_stats, toolkit),
             read_only=True,
         ),

@@ -16,7 +16,7 @@ def load(name: str) -> Dialect:
 
 def build(names: Sequence[str], toolkit: Toolkit) -> Registry:
     """The tools of these dialects, in order."""
-    registry = Registry()
+    registry = Registry(answer_bytes=toolkit.answer_bytes)
     for name in names:
         dialect = load(name)
         for spec in dialect.tools(toolkit):

@@ -11,7 +11,7 @@ what a caller may not see and what is not there are the same: no such resource. 
 data: fixed fields, its origin beside it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -19,7 +19,7 @@ import msgspec
 
 from daemon.tools.authority import Forbidden, Principal, authorise
 from daemon.tools.context import Context
-from daemon.tools.toolkit import Toolkit, iso, words_of
+from daemon.tools.toolkit import Toolkit, full_text, iso
 from protocol.mcp import ReadResourceResult, Resource, ResourceTemplate, TextResource
 from store.errors import BankNotFound, InvalidInput, NotFound
 from store.model import Item
@@ -96,8 +96,8 @@ class MemoryResources:
         match path:
             case ["recent"]:
                 page = await engine.recent(bank, limit=RECENT)
-                shown = {"bank": bank, "total": page.total, "items": [_item(i) for i in page.items]}
-                return _json(shown), _JSON
+                items = _fitting(map(_item, page.items), self._toolkit.answer_bytes)
+                return _json({"bank": bank, "total": page.total, "items": items}), _JSON
             case ["stats"]:
                 stats = await engine.stats(bank)
                 return _json(stats), _JSON
@@ -202,7 +202,7 @@ def _item(item: Item) -> dict[str, Any]:
     return {
         "id": item.id,
         "kind": item.kind,
-        "text": words_of(item),
+        "text": full_text(item),
         "context": item.context,
         "category": item.category,
         "status": item.status,
@@ -213,6 +213,17 @@ def _item(item: Item) -> dict[str, Any]:
         "occurred_at": iso(item.occurred_at),
         "updated_at": iso(item.updated_at),
     }
+
+
+def _fitting(items: Iterable[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """The first items that fit the size limit of an answer, and at least one."""
+    kept: list[dict[str, Any]] = []
+    for item in items:
+        limit -= len(msgspec.json.encode(item))
+        if limit < 0 and kept:
+            break
+        kept.append(item)
+    return kept
 
 
 def _json(value: Any) -> str:

@@ -1,8 +1,8 @@
-"""What health/check says: seed 003's fields, with true numbers.
+"""The result of `health/check`: the fields of Claude Recall's Health Check section, measured.
 
-There is no JavaScript heap here; the four memory numbers are the kernel's own account of this
-process: heapUsed is its anonymous resident memory, heapTotal its data segment, external what is
-resident of mapped files, rss all that is resident. `degraded` appears only when something is.
+Python has no JavaScript heap, so the four memory fields are the kernel's figures for this process:
+heapUsed is its anonymous resident memory, heapTotal its data segment, external the resident part of
+mapped files, rss all resident memory. `degraded` is present only if something is degraded.
 """
 
 from pathlib import Path
@@ -26,14 +26,14 @@ class SessionCounts(Struct, frozen=True, kw_only=True):
 
 
 class LimiterState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`current_requests` counts the last minute over all sessions; 0 a minute means no limit."""
+    """`current_requests` counts the last minute over all sessions; a limit of 0 means no limit."""
 
     requests_per_minute: int
     current_requests: int
 
 
 class Health(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Seed 003, Health Check."""
+    """The full report, for the owner."""
 
     status: str
     version: str
@@ -46,8 +46,8 @@ class Health(Struct, frozen=True, kw_only=True, rename="camel"):
     degraded: list[str] | UnsetType = UNSET
 
 
-class Glance(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a caller that is not the owner hears: how we are, and no figures of others' work."""
+class HealthSummary(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The report for other callers: the status, without figures about the work of others."""
 
     status: str
     version: str
@@ -55,8 +55,8 @@ class Glance(Struct, frozen=True, kw_only=True, rename="camel"):
     database: str
 
 
-def glance(health: Health) -> Glance:
-    return Glance(
+def summary(health: Health) -> HealthSummary:
+    return HealthSummary(
         status=health.status,
         version=health.version,
         tools_registered=health.tools_registered,
@@ -65,7 +65,7 @@ def glance(health: Health) -> Glance:
 
 
 def memory_use() -> MemoryUse:
-    """This process's memory in bytes, as the kernel counts it."""
+    """The memory of this process in bytes, as the kernel counts it."""
     fields: dict[str, int] = {}
     try:
         for line in STATUS.read_text().splitlines():
@@ -73,7 +73,7 @@ def memory_use() -> MemoryUse:
             if name in ("VmData", "VmRSS", "RssAnon", "RssFile", "RssShmem"):
                 fields[name] = int(value.split()[0]) * 1024
     except OSError:
-        import resource  # no procfs here; the peak is the only number to be had
+        import resource  # without procfs only the peak is available
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         fields = {"VmRSS": peak, "RssAnon": peak, "VmData": peak}

@@ -1,7 +1,7 @@
-"""Numbers about ourselves, in Prometheus text.
+"""Metrics in the Prometheus text format.
 
-Labels are bounded by construction: methods, tools and routes come from our own tables, statuses and
-outcomes from short lists. What a caller makes up is counted under "?", never as a label of its own.
+The number of labels is bounded: methods, tools and routes come from our own tables, statuses and
+outcomes from short lists. Anything else is counted under "?".
 """
 
 from bisect import bisect_left
@@ -31,7 +31,7 @@ class Histogram:
 
 
 class Meter:
-    """What the daemon counts while it works."""
+    """Counters and histograms of calls and HTTP requests."""
 
     def __init__(self) -> None:
         self._calls: dict[Labels, int] = {}
@@ -40,7 +40,7 @@ class Meter:
         self._request_seconds: dict[Labels, Histogram] = {}
 
     def call_done(self, method: str, tool: str, outcome: str, seconds: float) -> None:
-        """A call of the protocol or REST ended; `method` and `tool` are names of ours."""
+        """Count a finished MCP or REST call; `method` and `tool` are registered names."""
         labels = (method, tool, outcome)
         self._calls[labels] = self._calls.get(labels, 0) + 1
         histogram = self._call_seconds.get((method, tool))
@@ -49,7 +49,7 @@ class Meter:
         histogram.add(seconds)
 
     def http_done(self, route: str, verb: str, status: int, seconds: float) -> None:
-        """An HTTP request ended; a stream counts when it closes."""
+        """Count a finished HTTP request; a stream counts when it closes."""
         labels = (route, verb, str(status))
         self._requests[labels] = self._requests.get(labels, 0) + 1
         histogram = self._request_seconds.get((route,))
@@ -58,7 +58,7 @@ class Meter:
         histogram.add(seconds)
 
     def lines(self) -> Iterable[str]:
-        """The counters and histograms, family by family."""
+        """The lines of all counters and histograms."""
         yield from counter(
             "recalld_calls_total",
             "Calls by method, tool and outcome (ok, error).",

@@ -1,12 +1,11 @@
-"""Who is calling, as the methods see it, whatever the transport.
+"""The caller of a method, whatever the transport.
 
-On a byte stream the caller is the connection; over HTTP it is one request, with the session it
-belongs to behind it. The difference that matters: what belongs to a call (progress, log messages,
-questions to the client) travels with that call (`tell`, `ask`), and what does not goes to the
-follower, wherever that leads.
+On a byte stream the caller is the connection. Over HTTP it is one request, together with the
+session it belongs to. Messages that belong to a call (progress, log messages, requests to the
+client) travel with that call (`send_for`, `ask`). All other notifications go to the follower.
 """
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import anyio
 
@@ -18,18 +17,23 @@ from protocol.connection import Call
 from protocol.headers import Headers
 from protocol.lifecycle import Handshake
 
-if TYPE_CHECKING:
-    from daemon.rpc.hub import Hub
+
+class Surfaces(Protocol):
+    """Finds the surface of a connection."""
+
+    def __call__(self, dialects: str = "", *, fixtures: bool = False) -> Surface:
+        """The surface for these dialects (empty: the configured ones); `LookupError` if unknown."""
+        ...
 
 
 class Caller(Protocol):
-    """What methods and tools may know of a caller, and do for it."""
+    """The interface that methods and tools use."""
 
     window: SlidingWindow | None
 
     @property
     def log_level(self) -> str | None:
-        """The level a legacy client asked for; modern requests say their own."""
+        """The level a legacy client asked for; modern requests carry their own."""
         ...
 
     @log_level.setter
@@ -37,7 +41,7 @@ class Caller(Protocol):
 
     @property
     def listens(self) -> int:
-        """Open `subscriptions/listen` of this caller."""
+        """The number of open `subscriptions/listen` requests of this caller."""
         ...
 
     @listens.setter
@@ -45,11 +49,9 @@ class Caller(Protocol):
 
     @property
     def leaving(self) -> anyio.Event:
-        """Set when this caller will ask no more, or we are about to go."""
+        """Set when this caller sends no more requests or the daemon is about to leave."""
         ...
 
-    @property
-    def hub(self) -> "Hub": ...
     @property
     def surface(self) -> Surface: ...
     @property
@@ -64,32 +66,32 @@ class Caller(Protocol):
     def follower(self) -> Follower: ...
     @property
     def handshake(self) -> Handshake | None:
-        """What `initialize` agreed, if it happened."""
+        """The result of `initialize`, if it happened."""
         ...
 
     @property
     def headers(self) -> Headers | None:
-        """The HTTP headers of the request; None where there are none to mirror a message."""
+        """The HTTP headers of the request; None on other transports."""
         ...
 
-    def tell(self, call: Call, frame: bytes) -> None:
-        """Send a notification that belongs to a call; nothing once it is answered."""
+    def send_for(self, call: Call, frame: bytes) -> None:
+        """Send a notification that belongs to a call; dropped once the call is answered."""
         ...
 
     async def room(self) -> None:
-        """Wait until the reader has taken enough of what is waiting for it."""
+        """Wait until the client has read enough of the output that is queued for it."""
         ...
 
     async def ask(self, method: str, params: bytes) -> Any:
-        """A request of ours to a legacy client; raises `ToolFailure` without an answer."""
+        """Send a request to a legacy client; raises `ToolFailure` without an answer."""
         ...
 
     def detach(self) -> None:
-        """Let go of the connection a call came on, if its answer can be fetched later."""
+        """Close the connection a call came on, if its answer can be fetched later."""
         ...
 
     def end_listening(self, call: Call) -> None:
-        """We are about to end a subscription ourselves (D32)."""
+        """Announce that the server is about to end a subscription."""
         ...
 
     async def session(self) -> str:

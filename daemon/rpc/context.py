@@ -1,4 +1,4 @@
-"""What a tool sees of the call it serves; the implementation of `tools.Context`."""
+"""The context of an MCP call: the implementation of `daemon.tools.specification.Context`."""
 
 from typing import Any, Final
 
@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from daemon.rpc.caller import Caller
+from daemon.rpc.subscriptions import Subscriptions
 from daemon.tools.authority import Principal
 from daemon.tools.errors import ToolFailure
 from protocol.connection import Call
@@ -20,15 +21,21 @@ _NO_CAPABILITIES: Final = ClientCapabilities()
 
 
 class CallContext:
-    """One call, from a tool's side."""
+    """One call, as its tool sees it."""
 
-    __slots__ = ("_call", "_caller", "_last_progress", "_responses", "_state")
+    __slots__ = ("_call", "_caller", "_last_progress", "_responses", "_state", "_subscriptions")
 
     def __init__(
-        self, call: Call, caller: Caller, responses: Raw | None = None, state: Raw | None = None
+        self,
+        call: Call,
+        caller: Caller,
+        subscriptions: Subscriptions,
+        responses: Raw | None = None,
+        state: Raw | None = None,
     ) -> None:
         self._call = call
         self._caller = caller
+        self._subscriptions = subscriptions
         self._responses = responses
         self._state = state
         self._last_progress = float("-inf")
@@ -87,7 +94,7 @@ class CallContext:
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Sent only when a token was given, only upwards, and never past the answer."""
+        """Report progress if the client gave a token and the value has grown."""
         token = self._call.meta.progress_token
         if not token or progress <= self._last_progress:
             return
@@ -99,19 +106,19 @@ class CallContext:
             total=UNSET if total is None else total,
             message=message if has_message and message is not None else UNSET,
         )
-        await self._tell("notifications/progress", params)
+        await self._notify("notifications/progress", params)
 
     async def log(self, level: str, data: Any) -> None:
-        """A log message to the client, if it asked for that level."""
+        """Send a log message if the client asked for that level."""
         wanted = self._call.meta.log_level if self.revision.modern else self._caller.log_level
         if not self._caller.surface.logging or wanted is None:
             return
         if LOG_LEVELS.index(level) < LOG_LEVELS.index(wanted):
             return
-        await self._tell("notifications/message", MessageParams(level=level, data=data))
+        await self._notify("notifications/message", MessageParams(level=level, data=data))
 
-    async def _tell(self, method: str, params: object) -> None:
-        self._caller.tell(self._call, notification(method, _encoder.encode(params)))
+    async def _notify(self, method: str, params: object) -> None:
+        self._caller.send_for(self._call, notification(method, _encoder.encode(params)))
         await self._caller.room()
 
     async def ask(self, method: str, params: dict[str, Any]) -> Any:
@@ -120,10 +127,10 @@ class CallContext:
         return await self._caller.ask(method, _encoder.encode(params))
 
     def announce(self, change: str, uri: str | None = None) -> None:
-        self._caller.hub.changes.announce(self._caller.surface, change, uri)
+        self._subscriptions.announce(self._caller.surface, change, uri)
 
     def changed(self, bank: str) -> None:
-        self._caller.hub.changes.bank_changed(bank)
+        self._subscriptions.bank_changed(bank)
 
     def detach(self) -> None:
         self._caller.detach()

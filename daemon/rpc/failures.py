@@ -1,7 +1,8 @@
-"""The one translator from exceptions to what a peer is told.
+"""The one table from exceptions to errors, for every transport.
 
-`FAULTS` says which fault of `protocol.errors` (and which HTTP status) each exception is. What is
-not in it is a crash: the peer hears "Internal error" and an id that finds the traceback in the log.
+`FAULTS` gives each exception its fault of `protocol.errors` and its HTTP status. An exception that
+is not in the table is a crash: the peer gets "Internal error" and an id, and the log has the
+traceback under that id.
 """
 
 import secrets
@@ -10,11 +11,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
+from msgspec import Struct
 
 from daemon.tools.authority import Forbidden
 from daemon.tools.bound_tool import BoundTool
-from daemon.tools.errors import ArgumentsRefused, Denied, ToolFailure
-from protocol.errors import ErrorObject, Fault, ProtocolError, error_object
+from daemon.tools.errors import ArgumentsRefused, Denied, Missing, ToolFailure
+from protocol.errors import ErrorObject, Fault, ProtocolError, error_object, sentence
 from protocol.mcp import CallToolResult, error_result
 from protocol.revisions import Revision
 from store.errors import (
@@ -47,7 +49,7 @@ log: Final = structlog.get_logger()
 
 
 class RateLimited(Exception):
-    """The session used up its window."""
+    """The session has used up its window of the rate limiter."""
 
     def __init__(self, limit: int, seconds: float) -> None:
         super().__init__(f"{limit} requests a minute; next slot in {seconds:.1f} s")
@@ -56,13 +58,38 @@ class RateLimited(Exception):
 
 
 class Overloaded(Exception):
-    """Too many calls at once; nothing of this one was done."""
+    """Too many calls at once; this one was not started."""
 
 
-#: First match wins; subclasses stand before their bases.
+class DeadlineExceeded(Exception):
+    """The call took longer than its deadline and was cancelled."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the tool did not answer in {seconds:g} s")
+
+
+class Failure(Struct, frozen=True, kw_only=True, eq=False):
+    """A failed call, in the form each kind of transport needs."""
+
+    #: For MCP: the JSON-RPC error.
+    error: ErrorObject
+    #: For REST: the HTTP status, one sentence, a code word if the status has another one, and the
+    #: seconds after which the client may retry.
+    status: int
+    reason: str
+    code: str = ""
+    retry_seconds: float = 0.0
+
+
+#: The first match wins; subclasses stand before their bases. Tools report `ArgumentsRefused` and
+#: `ToolFailure` as results in MCP (see `refusal`), so these rows are for REST and for prompts.
 FAULTS: Final[tuple[tuple[type[Exception], Fault, int], ...]] = (
     (RateLimited, Fault.RATE_LIMITED, 429),
     (Overloaded, Fault.OVERLOADED, 429),
+    (DeadlineExceeded, Fault.INTERNAL_ERROR, 408),
+    (ArgumentsRefused, Fault.INVALID_PARAMS, 400),
+    (Missing, Fault.INTERNAL_ERROR, 404),
+    (ToolFailure, Fault.INTERNAL_ERROR, 400),
     (TextTooLong, Fault.INVALID_PARAMS, 413),
     (InvalidInput, Fault.INVALID_PARAMS, 400),
     (Forbidden, Fault.INVALID_PARAMS, 403),
@@ -91,10 +118,11 @@ FAULTS: Final[tuple[tuple[type[Exception], Fault, int], ...]] = (
 
 
 def refusal(tool: BoundTool, failure: Exception, revision: Revision) -> CallToolResult:
-    """A tool's "no" as its dialect says it; raises what is said by a JSON-RPC error instead.
+    """A tool's failure as a result in the form of its dialect.
 
-    Wrong arguments are an error in the older revisions and a result in the newer (D14), whether
-    the schema refused them or the engine did.
+    Raises the failure if a JSON-RPC error reports it instead. Wrong arguments are a JSON-RPC error
+    up to 2025-06-18 and a result from 2025-11-25 on, whether the schema or the engine rejected
+    them.
     """
     if isinstance(failure, Denied):
         return tool.dialect.refuse(str(failure))
@@ -111,20 +139,17 @@ def refusal(tool: BoundTool, failure: Exception, revision: Revision) -> CallTool
 
 
 def reason_of(tool: BoundTool, failure: Exception) -> str:
-    """Why not, in the words of the tool's arguments."""
+    """The reason of a failure; an engine field is named after the tool's argument."""
     if not isinstance(failure, InvalidInput):
         return str(failure)
     head, dot, rest = failure.field.partition(".")
     return f"{tool.argument_name(head)}{dot}{rest}: {failure.rule}"
 
 
-def is_known(failure: Exception) -> bool:
-    """Whether a failure is one of those we have words for; anything else is a crash."""
-    return isinstance(failure, tuple(kind for kind, _fault, _status in FAULTS))
-
-
 def status_of(failure: Exception) -> int:
-    """The HTTP status of a failure."""
+    """The HTTP status of an exception."""
+    if isinstance(failure, ProtocolError):
+        return 400
     for kind, _fault, status in FAULTS:
         if isinstance(failure, kind):
             return status
@@ -132,7 +157,7 @@ def status_of(failure: Exception) -> int:
 
 
 def describe(failure: BaseException) -> dict[str, Any]:
-    """A crash for the log: what kind, and where. Not its message, which may quote a memory."""
+    """A crash for the log: type and stack frames, no message, since that may quote a memory."""
     frames = traceback.extract_tb(failure.__traceback__)
     found: dict[str, Any] = {
         "error": type(failure).__qualname__,
@@ -144,8 +169,28 @@ def describe(failure: BaseException) -> dict[str, Any]:
     return found
 
 
+def failure_for(failure: Exception, revision: Revision | None, **where: Any) -> Failure:
+    """Map an exception to a `Failure`; a crash, and nothing else, is logged with its traceback."""
+    error = error_for(failure, revision, **where)
+    status = status_of(failure)
+    if isinstance(failure, ProtocolError):
+        reason = sentence(failure.details)
+    elif status == 500 and not isinstance(failure, StoreError):
+        reason = error.message
+    else:
+        reason = sentence(str(failure))
+    is_tool_error = isinstance(failure, ToolFailure) and not isinstance(failure, Missing)
+    return Failure(
+        error=error,
+        status=status,
+        reason=reason,
+        code="tool_error" if is_tool_error else "",
+        retry_seconds=failure.seconds if isinstance(failure, RateLimited) else 0.0,
+    )
+
+
 def error_for(failure: Exception, revision: Revision | None, **where: Any) -> ErrorObject:
-    """What to answer; logs a crash with its traceback, and nothing else."""
+    """The JSON-RPC error of an exception; a crash, and nothing else, is logged."""
     if isinstance(failure, ProtocolError):
         return error_object(failure.fault, failure.details, revision, **failure.data)
     if isinstance(failure, RateLimited):

@@ -1,8 +1,8 @@
-"""Sessions as the daemon holds them: minted on first contact, kept in the store, resumed by id.
+"""Sessions of the daemon: created on first contact, stored in the catalogue, resumed by id.
 
-The store commits a session before its id is told to anybody. When it cannot (a full disk), the
-session still works, in memory only, and health says so: memories matter more than book-keeping.
-It is written down as soon as the store can.
+A session is committed before its id is given to anyone. If the store cannot write (a full disk),
+the session lives in memory only and health reports it, because storing memories matters more than
+storing sessions. It is saved as soon as the store works again.
 """
 
 import secrets
@@ -18,7 +18,7 @@ log: Final = structlog.get_logger()
 
 
 class _Unsaved(NamedTuple):
-    """What is known of a session that the store would not take."""
+    """The fields of a session that the store could not write."""
 
     transport: str
     client_name: str | None
@@ -27,7 +27,7 @@ class _Unsaved(NamedTuple):
 
 
 class SessionKeeper:
-    """Mints, resumes, touches and expires; never fails a call."""
+    """Creates, resumes, touches and expires sessions; a store failure never fails a call."""
 
     def __init__(self, sessions: Sessions, *, idle_days: float, keep: int) -> None:
         self._sessions = sessions
@@ -35,8 +35,9 @@ class SessionKeeper:
         self._idle_seconds = idle_days * 86_400.0
         self._keep = keep
         self._seen: set[str] = set()
-        #: Sessions that live in memory only; they are written down as soon as that works.
+        #: Sessions that live in memory only, until the store works again.
         self._unsaved: dict[str, _Unsaved] = {}
+        #: The problem that health reports; empty while sessions are saved.
         self.trouble = ""
 
     async def open(
@@ -81,14 +82,14 @@ class SessionKeeper:
             self._note(failure)
 
     async def keep(self, digest: bytes, session: str, state: str) -> None:
-        """Write down a handle and what was agreed with its client."""
+        """Save an HTTP session handle and the state agreed with its client."""
         try:
             await self._handles.keep(digest, session, state)
         except StoreError as failure:
             self._note(failure)
 
     async def find(self, digest: bytes) -> Handle | None:
-        """What a handle leads to; None when it leads nowhere, or the store cannot say."""
+        """The saved handle; None if it is unknown or the store cannot read."""
         try:
             return await self._handles.find(digest)
         except StoreError as failure:
@@ -96,7 +97,7 @@ class SessionKeeper:
             return None
 
     async def handles(self) -> list[tuple[bytes, Handle]]:
-        """Every handle on record, the longest unseen first; none when the store cannot say."""
+        """All saved handles, least recently seen first; empty if the store cannot read."""
         try:
             return await self._handles.all()
         except StoreError as failure:
@@ -109,14 +110,11 @@ class SessionKeeper:
         except StoreError as failure:
             self._note(failure)
 
-    def saw(self, session: str) -> None:
+    def mark_seen(self, session: str) -> None:
         self._seen.add(session)
 
     async def flush(self) -> None:
-        """Write down who was seen since the last time; drop who was not seen for too long.
-
-        What could not be saved is saved now; when all of it is, the trouble is over.
-        """
+        """Save unsaved sessions, update the times of those seen, and delete the expired ones."""
         seen, self._seen = self._seen, set()
         try:
             await self._save_late()
@@ -132,7 +130,7 @@ class SessionKeeper:
         for id in list(self._unsaved):
             session = self._unsaved.pop(id, None)
             if session is None:
-                continue  # somebody else is at it
+                continue  # another flush is saving it
             try:
                 if await self._sessions.get(id) is None:
                     await self._sessions.mint(id=id, **session._asdict())
@@ -141,7 +139,7 @@ class SessionKeeper:
                 raise
 
     async def total(self) -> int:
-        """How many sessions are on record; 0 when the store cannot say."""
+        """The number of stored sessions; 0 if the store cannot read."""
         try:
             total, _ = await self._sessions.counts(active_within_seconds=0.0)
         except StoreError as failure:

@@ -1,7 +1,8 @@
-"""Who wants to hear that something changed, and telling them.
+"""Subscriptions: the clients that are notified when a list or a resource changes.
 
-Legacy clients hear list changes once they are initialised, and resource updates they subscribed
-to. Modern clients hear only what a `subscriptions/listen` of theirs asked for, marked with its id.
+Legacy clients are notified of list changes once they are initialised, and of updates to resources
+they subscribed to. Modern clients are notified only of changes that one of their
+`subscriptions/listen` requests asked for; each notification carries the id of that request.
 """
 
 from collections.abc import Callable
@@ -18,6 +19,10 @@ from protocol.mcp import SubscriptionFilter
 from protocol.revisions import SUBSCRIPTION_ID
 
 LISTS: Final = ("tools", "prompts", "resources")
+#: Resources that one legacy connection may subscribe to.
+MAX_SUBSCRIPTIONS: Final = 1024
+
+_UPDATED: Final = "notifications/resources/updated"
 
 _encoder: Final = msgspec.json.Encoder()
 
@@ -29,13 +34,13 @@ class Listener(Struct, eq=False):
     wants: SubscriptionFilter
     send: Callable[[bytes], None]
 
-    def tell(self, method: str, params: dict[str, object]) -> None:
+    def notify(self, method: str, params: dict[str, object]) -> None:
         marked = {**params, "_meta": {SUBSCRIPTION_ID: Raw(self.marker)}}
         self.send(notification(method, _encoder.encode(marked)))
 
 
 class Follower(Struct, eq=False):
-    """One legacy connection: told of lists when initialised, of resources it subscribed to."""
+    """One legacy connection: its surface, and the resources it subscribed to."""
 
     is_ready: Callable[[], bool]
     send: Callable[[bytes], None]
@@ -43,7 +48,7 @@ class Follower(Struct, eq=False):
     uris: set[str]
 
 
-class Changes:
+class Subscriptions:
     """The listeners and followers of this process."""
 
     def __init__(self) -> None:
@@ -64,22 +69,19 @@ class Changes:
             self._followers.remove(follower)
 
     def bank_changed(self, bank: str) -> None:
-        """Something was written to a bank; cheap while nobody watches it."""
+        """Notify the clients that watch a bank after a write to it."""
         for uri in watched(bank):
-            followers = [f for f in self._followers if uri in f.uris and f.is_ready()]
-            listeners = [w for w in self._listeners if uri in w.wants.resource_subscriptions]
-            self._updated(uri, followers, listeners)
-
-    def _updated(self, uri: str, followers: list["Follower"], listeners: list["Listener"]) -> None:
-        method = "notifications/resources/updated"
-        for follower in followers:
-            follower.send(notification(method, _encoder.encode({"uri": uri})))
-        for listener in listeners:
-            listener.tell(method, {"uri": uri})
+            params: dict[str, object] = {"uri": uri}
+            for follower in list(self._followers):
+                if uri in follower.uris and follower.is_ready():
+                    follower.send(notification(_UPDATED, _encoder.encode(params)))
+            for listener in list(self._listeners):
+                if uri in listener.wants.resource_subscriptions:
+                    listener.notify(_UPDATED, params)
 
     def announce(self, surface: Surface, change: str, uri: str | None = None) -> None:
-        """`change` is tools, prompts, resources (their list) or resource (one, by `uri`)."""
-        method = "notifications/resources/updated"
+        """Notify of a change to a list (tools, prompts, resources) or to one `resource`."""
+        method = _UPDATED
         params: dict[str, object] = {"uri": uri}
         if change in LISTS:
             method, params = f"notifications/{change}/list_changed", {}
@@ -91,13 +93,13 @@ class Changes:
         for listener in list(self._listeners):
             wanted = getattr(listener.wants, f"{change}_list_changed", False)
             if wanted or uri in listener.wants.resource_subscriptions:
-                listener.tell(method, params)
+                listener.notify(method, params)
 
 
 def honoured(
     wants: SubscriptionFilter, surface: Surface, principal: Principal
 ) -> SubscriptionFilter:
-    """The part of a filter that this surface can ever serve (U01, U03), to this caller."""
+    """The part of a filter that this surface can serve and that this caller may see."""
     uris = wants.resource_subscriptions if surface.resources else []
     return SubscriptionFilter(
         tools_list_changed=wants.tools_list_changed and "tools" in surface.changing,

@@ -10,6 +10,7 @@ import msgspec
 import structlog
 from msgspec import Raw, Struct
 
+from daemon.tools.answer_size import ANSWER_BYTES, check
 from daemon.tools.authority import authorise
 from daemon.tools.context import Context
 from daemon.tools.dialect import PLAIN, Dialect
@@ -35,11 +36,14 @@ _encoder: Final = msgspec.json.Encoder()
 class BoundTool:
     """A tool ready to be called."""
 
-    __slots__ = ("_bank", "_decoder", "dialect", "mirrored", "spec")
+    __slots__ = ("_answer_bytes", "_bank", "_decoder", "dialect", "mirrored", "spec")
 
-    def __init__(self, spec: ToolSpec, dialect: Dialect = PLAIN) -> None:
+    def __init__(
+        self, spec: ToolSpec, dialect: Dialect = PLAIN, answer_bytes: int = ANSWER_BYTES
+    ) -> None:
         self.spec = spec
         self.dialect = dialect
+        self._answer_bytes = answer_bytes
         self._decoder = msgspec.json.Decoder(spec.arguments)
         fields = spec.arguments.__struct_fields__
         self._bank = next((name for name in BANK_ARGUMENTS if name in fields), None)
@@ -71,9 +75,12 @@ class BoundTool:
         if isinstance(returned, Awaitable):
             later = cast("Awaitable[Returned]", returned)
             if not self._writes(context):
-                return _read(later)
+                return self._read(later)
             return _write(later, context, self._bank_of(typed, context), self.spec.name)
         return as_answer(returned)
+
+    async def _read(self, returned: Awaitable[Returned]) -> Answer:
+        return as_answer(await returned, self._answer_bytes)
 
     def _writes(self, context: Context) -> bool:
         spec = self.spec
@@ -83,10 +90,6 @@ class BoundTool:
         """The bank that the arguments name, else the caller's default bank."""
         named: Any = getattr(typed, self._bank) if self._bank is not None else None
         return named if isinstance(named, str) and named else context.bank
-
-
-async def _read(returned: Awaitable[Returned]) -> Answer:
-    return as_answer(await returned)
 
 
 async def _write(returned: Awaitable[Returned], context: Context, bank: str, tool: str) -> Answer:
@@ -104,11 +107,16 @@ async def _write(returned: Awaitable[Returned], context: Context, bank: str, too
     return answer
 
 
-def as_answer(returned: Returned) -> Answer:
-    """A tool's return value as an MCP result; a Struct is also repeated as text."""
+def as_answer(returned: Returned, limit: int | None = None) -> Answer:
+    """A tool's return value as an MCP result; a Struct is also repeated as text.
+
+    Raises `AnswerTooLarge` if its JSON exceeds the limit.
+    """
     if isinstance(returned, (CallToolResult, InputRequired)):
         return returned
     if isinstance(returned, str):
         return CallToolResult(content=[TextContent(text=returned)])
     body = _encoder.encode(returned)
+    if limit is not None:
+        check(len(body), limit)
     return CallToolResult(content=[TextContent(text=body.decode())], structured_content=Raw(body))

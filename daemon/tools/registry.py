@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from daemon.tools.answer_size import ANSWER_BYTES
 from daemon.tools.bound_tool import BoundTool
 from daemon.tools.dialect import PLAIN, Dialect
 from daemon.tools.specification import ToolSpec
@@ -20,7 +21,14 @@ class Registry:
     A listed name takes precedence over an alias: an alias equal to a listed name is not answered.
     """
 
-    def __init__(self, specs: Iterable[ToolSpec] = (), dialect: Dialect = PLAIN) -> None:
+    def __init__(
+        self,
+        specs: Iterable[ToolSpec] = (),
+        dialect: Dialect = PLAIN,
+        *,
+        answer_bytes: int = ANSWER_BYTES,
+    ) -> None:
+        self._answer_bytes = answer_bytes
         self._tools: dict[str, BoundTool] = {}
         self._aliases: dict[str, BoundTool] = {}
         self._listed: list[ToolSpec] = []
@@ -32,7 +40,7 @@ class Registry:
         return len(self._listed)
 
     def add(self, spec: ToolSpec, dialect: Dialect = PLAIN) -> None:
-        bound = BoundTool(spec, dialect)
+        bound = BoundTool(spec, dialect, self._answer_bytes)
         if spec.name in self._tools or any(alias in self._aliases for alias in spec.aliases):
             raise ValueError(f"two tools are called {spec.name}, or go by the same alias")
         self._tools[spec.name] = bound

@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from daemon.tools.answer_size import ANSWER_BYTES
 from daemon.tools.context import Context
 from store.engine import Engine
 from store.model import Item, Provenance
@@ -22,6 +23,8 @@ class Toolkit(Struct, frozen=True, kw_only=True, eq=False):
     final_limit: int = 12
     #: What `awareness_get_agent_prompt` wants as `api_key`; empty: nothing.
     api_key: str = ""
+    #: `limits.answer_bytes`.
+    answer_bytes: int = ANSWER_BYTES
 
 
 def provenance(context: Context, dialect: str, explanation: str | None = None) -> Provenance:
@@ -45,7 +48,7 @@ def iso(milliseconds: int) -> str:
 _TITLED: Final = frozenset({"card", "task", "risk", "skill"})
 
 
-def words_of(item: Item) -> str:
+def full_text(item: Item) -> str:
     """What an item says, for a dialect that has one field for it."""
     if item.kind in _TITLED and item.title:
         return f"{item.title}\n{item.text}" if item.text else item.title

@@ -1,37 +1,34 @@
-"""stdio: the wire of a child process.
+"""stdio: the wire of a process that its client started.
 
-Pipes and sockets go through asyncio. Regular files, terminals and the null device cannot be waited
-for by the event loop; a thread reads those.
+asyncio reads and writes pipes and sockets. It cannot wait for regular files, terminals and the null
+device, so a thread reads those.
 """
 
 import asyncio
 import os
 import stat
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 import anyio.to_thread
 
 from daemon.operations.descriptors import Descriptors
-from daemon.rpc.peer import Peer
+from daemon.rpc.peer import Peer, PeerServices
 
-if TYPE_CHECKING:
-    from daemon.rpc.hub import Hub
-
-#: After end of input: time for answers under way, well inside the 2 s clients wait.
+#: The time for answers under way after the end of input; clients wait 2 s before they kill.
 GRACE_SECONDS: Final = 1.2
 FLUSH_SECONDS: Final = 0.5
 CHUNK: Final = 65_536
 
 
 class StdioWire:
-    """The two descriptors as one connection; `done` is set when it is over."""
+    """Two descriptors as one connection. `ended`: the input is over. `done`: the connection is."""
 
-    def __init__(self, hub: "Hub") -> None:
+    def __init__(self, services: PeerServices) -> None:
         self.done = anyio.Event()
         self.ended = anyio.Event()
         self.peer: Peer
-        self._hub = hub
+        self._services = services
         self._reader: asyncio.ReadTransport | None = None
         self._writer: asyncio.WriteTransport | None = None
         self._file = -1
@@ -41,7 +38,7 @@ class StdioWire:
     async def open(self, descriptors: Descriptors) -> None:
         loop = asyncio.get_running_loop()
         if _can_wait(descriptors.write):
-            high = self._hub.settings.output_bytes
+            high = self._services.settings.output_bytes
             writer, _ = await loop.connect_write_pipe(
                 lambda: _WriteEnd(self), os.fdopen(descriptors.write, "wb", 0)
             )
@@ -49,17 +46,17 @@ class StdioWire:
             self._writer = writer
         else:
             self._file = descriptors.write
-        self.peer = Peer(self._hub, self, transport="stdio")
+        self.peer = Peer(self._services, self, transport="stdio")
         if _can_wait(descriptors.read):
             reader, _ = await loop.connect_read_pipe(
                 lambda: _ReadEnd(self), os.fdopen(descriptors.read, "rb", 0)
             )
             self._reader = reader
         else:
-            self._hub.tasks.start_soon(self._read_in_thread, descriptors.read)
+            self._services.tasks.start_soon(self._read_in_thread, descriptors.read)
 
     async def serve(self) -> None:
-        """Until the client closes our input (or output); answers under way get a grace time."""
+        """Run until the client closes our input or output; running calls then get a grace time."""
         await self.ended.wait()
         with anyio.move_on_after(GRACE_SECONDS):
             await self.done.wait()
@@ -68,7 +65,7 @@ class StdioWire:
             await self.shut()
 
     async def shut(self) -> None:
-        """Flush what is written and close."""
+        """Flush the queued output and close."""
         self.close()
         with anyio.move_on_after(FLUSH_SECONDS):
             await self.done.wait()
@@ -118,7 +115,7 @@ class StdioWire:
             self.peer.end_input()
 
     def over(self) -> None:
-        """The connection is gone, for whatever reason."""
+        """The connection is gone."""
         self.ended.set()
         self.done.set()
         self.peer.lost()

@@ -1,29 +1,26 @@
-"""asyncio transports, as the peer wants them.
+"""The wire of a peer on an asyncio transport.
 
-A protocol object's methods are called straight from the event loop when bytes are there: no task,
-no queue and no wake-up stand between a request and its answer.
+The event loop calls the protocol object directly when bytes arrive: there is no task, queue or
+wake-up between a request and its answer.
 """
 
 import asyncio
 import select
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import anyio
 
-from daemon.rpc.peer import Peer
+from daemon.rpc.peer import Peer, PeerServices
 
-if TYPE_CHECKING:
-    from daemon.rpc.hub import Hub
-
-#: How long a half-closed connection may wait for its last answers.
+#: The time a half-closed connection may wait for its last answers.
 LINGER_SECONDS: Final = 10.0
 
 
 class StreamWire(asyncio.Protocol):
     """A two-way asyncio transport and its peer."""
 
-    def __init__(self, hub: "Hub", transport: str, private: frozenset[str]) -> None:
-        self._hub = hub
+    def __init__(self, services: PeerServices, transport: str, private: frozenset[str]) -> None:
+        self._services = services
         self._name = transport
         self._private = private
         self._transport: asyncio.Transport
@@ -34,19 +31,19 @@ class StreamWire(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        high = self._hub.settings.output_bytes
+        high = self._services.settings.output_bytes
         self._transport.set_write_buffer_limits(high=high, low=high // 4)
-        self._peer = Peer(self._hub, self, transport=self._name, private=self._private)
+        self._peer = Peer(self._services, self, transport=self._name, private=self._private)
 
     def data_received(self, data: bytes) -> None:
         self._peer.feed(data)
 
     def eof_received(self) -> bool:
-        """Half-closed: answers are still wanted. Wholly closed: nobody reads them any more."""
+        """A half-closed connection still gets its answers; a fully closed one is dropped."""
         if self._is_hung_up():
             return False
         self._peer.end_input()
-        self._hub.tasks.start_soon(self._linger)
+        self._services.tasks.start_soon(self._linger)
         return True
 
     def resume_writing(self) -> None:

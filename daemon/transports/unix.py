@@ -1,9 +1,9 @@
-"""The unix socket: stdio framing, one legacy state a connection, the owner's processes only.
+"""The unix socket: stdio framing, one legacy state per connection, the owner's processes only.
 
-The socket is 0600, in a directory that is ours and 0700 or that somebody chose and nobody else can
-write to (`daemon.operations.directories`), and the kernel tells us who connects. A file left behind
-by a daemon that died is replaced, but only under the data directory's lock and only when nobody
-answers on it.
+The socket has mode 0600. Its directory is our own with mode 0700, or a configured one that nobody
+else can write to (`daemon.operations.directories`). The kernel reports the user of each peer. The
+socket file of a dead daemon is replaced, but only under the data directory's lock and only if
+nobody answers on it.
 """
 
 import asyncio
@@ -15,32 +15,30 @@ import struct
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 import structlog
 
 from daemon.exit_codes import CANNOT_CREATE, LOCKED, Exit
 from daemon.operations import directories
 from daemon.rpc.failures import Overloaded, error_for
-from daemon.rpc.methods import PRIVATE
+from daemon.rpc.methods.private import PRIVATE
+from daemon.rpc.peer import PeerServices
 from daemon.transports.streams import StreamWire
 from protocol import jsonrpc
 
-if TYPE_CHECKING:
-    from daemon.rpc.hub import Hub
-
 BACKLOG: Final = 512
 LONGEST_PATH: Final = 107
-_FIRST_PASSED: Final = 3  # where systemd puts the first descriptor it hands over
+_FIRST_PASSED: Final = 3  # the first descriptor that systemd passes
 
 log: Final = structlog.get_logger()
 
 
 class UnixWire(StreamWire):
-    """One accepted connection; strangers and one too many are turned away at the door."""
+    """One accepted connection; other users and connections over the limit are rejected."""
 
-    def __init__(self, hub: "Hub") -> None:
-        super().__init__(hub, "unix", PRIVATE)
+    def __init__(self, services: PeerServices) -> None:
+        super().__init__(services, "unix", PRIVATE)
         self._is_admitted = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -49,8 +47,8 @@ class UnixWire(StreamWire):
             log.warning("peer.refused", uid=uid)
             cast("asyncio.Transport", transport).abort()
             return
-        if len(self._hub.peers) >= self._hub.settings.connections:
-            limit = self._hub.settings.connections
+        limit = self._services.settings.connections
+        if len(self._services.connections) >= limit:
             error = error_for(Overloaded(f"at most {limit} connections"), None)
             cast("asyncio.Transport", transport).write(jsonrpc.failure(b"", error, None))
             transport.close()
@@ -77,7 +75,7 @@ def _peer_uid(connection: socket.socket) -> int:
 
 
 def passed_socket(environment: Mapping[str, str]) -> socket.socket | None:
-    """The socket systemd hands over (`LISTEN_FDS`), if it does."""
+    """The socket that systemd passes (`LISTEN_FDS`), if any."""
     if environment.get("LISTEN_PID") != str(os.getpid()):
         return None
     if environment.get("LISTEN_FDS") != "1":
@@ -92,7 +90,7 @@ def passed_socket(environment: Mapping[str, str]) -> socket.socket | None:
 
 
 def check_length(path: Path) -> None:
-    """Refuse a path the kernel would not take, before anything is made for it."""
+    """Reject a path that is too long for the kernel, before anything is created for it."""
     size = len(os.fsencode(path))
     if size > LONGEST_PATH:
         raise Exit(CANNOT_CREATE, f"{path}: is {size} bytes, a socket's path has {LONGEST_PATH}")
@@ -101,13 +99,13 @@ def check_length(path: Path) -> None:
 def bind(path: Path, *, is_ours: bool) -> socket.socket:
     """A listening socket at `path`. Call under the data directory's lock.
 
-    `is_ours`: the directory is one of our own, not one that somebody chose.
+    `is_ours`: the directory is our own, not a configured one.
     """
     check_length(path)
     (directories.keep_private if is_ours else directories.accept)(path.parent)
     _clear_stale(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)  # 0600 from the first instant: no window for a chmod to close
+    before = os.umask(0o177)  # 0600 from the start; a later chmod would leave a gap
     try:
         listener.bind(str(path))
     except OSError as error:
@@ -142,18 +140,18 @@ def _clear_stale(path: Path) -> None:
     raise Exit(LOCKED, f"{path}: another daemon is listening there")
 
 
-async def listen(hub: "Hub", listener: socket.socket) -> asyncio.Server:
-    """Accept connections from now on, until the server is closed."""
+async def listen(services: PeerServices, listener: socket.socket) -> asyncio.Server:
+    """Accept connections until the returned server is closed."""
     listener.setblocking(False)
-    # From 3.13 on asyncio takes the file away itself, even one that systemd handed over.
+    # From 3.13 on asyncio removes the socket file itself, even one that systemd passed.
     options: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
     return await asyncio.get_running_loop().create_unix_server(
-        lambda: UnixWire(hub), sock=listener, backlog=BACKLOG, **options
+        lambda: UnixWire(services), sock=listener, backlog=BACKLOG, **options
     )
 
 
 def remove(path: Path, listener_inode: int) -> None:
-    """Take our socket file away, unless somebody else's is there by now."""
+    """Remove our socket file, unless another process has replaced it."""
     try:
         if path.lstat().st_ino == listener_inode:
             path.unlink()

@@ -30,9 +30,9 @@ from typing import Any, Final
 import anyio
 import anyio.abc
 
-from daemon.app import Surfaces
+from daemon.app import DialectSurfaces
 from daemon.config import Settings, load
-from daemon.rpc.hub import Hub
+from daemon.rpc.services import make_gate, make_services
 from daemon.rpc.sessions import SessionKeeper
 from daemon.tools.toolkit import Toolkit
 from daemon.transports import unix
@@ -310,16 +310,17 @@ async def run(settings: Settings, count: int, calls: int) -> list[Figures]:
         sessions = SessionKeeper(engine.sessions, idle_days=30, keep=1000)
         async with anyio.create_task_group() as tasks:
             toolkit = Toolkit(engine=engine, now=wall_clock, final_limit=12)
-            hub = Hub(
+            services = make_services(
                 settings,
                 tasks=tasks,
                 sessions=sessions,
-                surfaces=Surfaces(settings, toolkit),
+                surfaces=DialectSurfaces(settings, toolkit),
                 engine=engine.health,
                 clock=time.monotonic,
+                gate=make_gate(settings, time.monotonic),
             )
             listener = unix.bind(settings.socket, is_ours=True)
-            server = await unix.listen(hub, listener)
+            server = await unix.listen(services.for_peers, listener)
             command = [sys.executable, "-c", CLIENT, str(settings.socket), BANK]
             async with await anyio.open_process(command, stderr=None) as client:
                 heads = ("tool p50", "p99", "engine p50", "added", "ratio", "cpu", "engine cpu")
@@ -342,14 +343,14 @@ async def run(settings: Settings, count: int, calls: int) -> list[Figures]:
                 assert client.stdin is not None
                 await client.stdin.aclose()
             server.close()
-            hub.leaving.set()
+            services.shutdown.leaving.set()
             tasks.cancel_scope.cancel()
     return figures
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="2,000 memories, 60 calls a tool")
+    parser.add_argument("--quick", action="store_true", help="2,000 memories, 60 calls per tool")
     parser.add_argument("--check", action="store_true", help="exit 1 if a limit is missed")
     parser.add_argument("--memories", type=int, default=0)
     parser.add_argument("--calls", type=int, default=0)

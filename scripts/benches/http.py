@@ -89,7 +89,7 @@ def _contenders() -> Iterator[tuple[str, Callable[[int, str], list[str]], bool]]
         command = [str(peer_packages.python_peer("mcp-2")), str(PEERS / "mcp_echo_http.py")]
         yield PYTHON, partial(_on_port, command), False
     except peer_packages.Unavailable as reason:
-        print(f"bench: {PYTHON} is left out: {reason}", file=sys.stderr)
+        print(f"bench: skipping {PYTHON}: {reason}", file=sys.stderr)
     for name, packages, script, modern in (
         (TYPESCRIPT[0], "sdk-1", "typescript_1_echo_http.mjs", False),
         (TYPESCRIPT[1], "node-2", "typescript_2_echo_http.mjs", False),
@@ -102,7 +102,7 @@ def _contenders() -> Iterator[tuple[str, Callable[[int, str], list[str]], bool]]
             ]
             yield name, partial(_on_port, command), modern
         except peer_packages.Unavailable as reason:
-            print(f"bench: {name} is left out: {reason}", file=sys.stderr)
+            print(f"bench: skipping {name}: {reason}", file=sys.stderr)
 
 
 def _on_port(command: list[str], port: int, _home: str) -> list[str]:
@@ -136,7 +136,7 @@ def _await(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
         except OSError:
             time.sleep(0.02)
     said = log.read_text(errors="replace")[-500:]
-    raise SystemExit(f"bench: {process.args!r} did not come up: {said}")
+    raise SystemExit(f"bench: {process.args!r} did not start: {said}")
 
 
 def turn(port: int, pid: int, seconds: float, *, modern: bool) -> Turn:
@@ -221,7 +221,7 @@ def exchange(connection: socket.socket, request: bytes) -> bytes:
     while not _is_whole(answer):
         more = connection.recv(65536)
         if not more:
-            raise SystemExit(f"bench: the server hung up after {answer[:300]!r}")
+            raise SystemExit(f"bench: the server closed the connection after {answer[:300]!r}")
         answer += more
     return answer
 
@@ -295,7 +295,7 @@ def _at_once(port: int, request: bytes, seconds: float) -> list[float]:
 
 def report(turns: dict[str, list[Turn]], *, check: bool) -> int:
     head = f"{'POST /mcp tools/call echo':30}{'p50 ms':>9}{'p99 ms':>9}{'32 at once /s':>15}"
-    print(f"{head}{'p50 ms':>9}{'cpu ms a call':>15}")
+    print(f"{head}{'p50 ms':>9}{'cpu ms/call':>15}")
     for name, taken in turns.items():
         row = [
             statistics.median(turn.p50 for turn in taken) * 1e3,

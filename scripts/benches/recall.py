@@ -97,10 +97,16 @@ class Scores:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench.py recall", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--locomo", type=Path, help="conversations with questions and evidence")
-    parser.add_argument("--docs", action="store_true", help="known items in Python's documentation")
-    parser.add_argument("--json", type=Path, help="where to write the figures")
-    parser.add_argument("--limit", type=int, default=1500, help="most documentation pages")
+    parser.add_argument(
+        "--locomo", type=Path, help="file of conversations with questions and evidence"
+    )
+    parser.add_argument(
+        "--docs", action="store_true", help="search for known pages of Python's documentation"
+    )
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    parser.add_argument(
+        "--limit", type=int, default=1500, help="maximum number of documentation pages"
+    )
     options = parser.parse_args()
     if options.locomo is None and not options.docs:
         parser.error("nothing to measure: give --locomo FILE, --docs or both")

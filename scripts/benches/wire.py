@@ -317,9 +317,9 @@ def report(
     if idle and after:
         print(f"\ndaemon RSS: idle {idle / MEGABYTE:.1f} MB, after load {after / MEGABYTE:.1f} MB")
     if os.getloadavg()[0] > 2 * (os.cpu_count() or 1):
-        print("\nthe machine is busy with other things: repeat this before believing it")
+        print("\nthe machine is busy; repeat the run before using these figures")
     for name, reason in absent.items():
-        print(f"left out: {name}: {reason}")
+        print(f"skipped: {name}: {reason}")
     print()
     for bar in bars:
         verdict = "PASS" if bar.passed else "FAIL"
@@ -373,7 +373,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--check", action="store_true", help="exit 1 if a limit is missed")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write every figure to this file")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="WORD", help="contenders whose name holds it"
+        "--only",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="only servers whose name contains WORD",
     )
     return parser.parse_args()
 

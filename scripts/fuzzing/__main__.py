@@ -29,7 +29,7 @@ def main() -> int:
         except (Violation, Silence, Hangup) as fault:
             print(f"FAIL  {fault}")
             return 1
-        print("PASS  nothing wrong came back this time")
+        print("PASS  no violation in this replay")
         return 0
     seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000)
     revisions = tuple(options.revision or corpus.REVISIONS)
@@ -69,25 +69,27 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/fuzz.py", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--frames", type=int, default=10_000, help="how many, on each transport")
+    parser.add_argument(
+        "--frames", type=int, default=10_000, help="number of frames on each transport"
+    )
     parser.add_argument("--transport", action="append", choices=run.TRANSPORTS)
     parser.add_argument("--revision", action="append", choices=corpus.REVISIONS)
-    parser.add_argument("--seed", type=int, help="the run to repeat; random if not given")
+    parser.add_argument("--seed", type=int, help="seed of a run to repeat (default: random)")
     parser.add_argument("--command", help="a stdio server to fuzz instead of recalld")
     parser.add_argument(
         "--kills",
         type=float,
         default=0.0,
         metavar="CHANCE",
-        help="bridge only: the chance, after each burst, of kill -9 for the daemon",
+        help="bridge only: probability of kill -9 of the daemon after each burst",
     )
     parser.add_argument(
-        "--real", action="store_true", help="the tools that are shipped, without fixtures"
+        "--real", action="store_true", help="call the shipped tools instead of fixtures"
     )
     parser.add_argument("--replay", type=Path, metavar="FILE", help="send saved frames again")
     options = parser.parse_args()
     if options.kills and options.transport != ["bridge"]:
-        parser.error("--kills goes with --transport bridge")
+        parser.error("--kills needs --transport bridge")
     options.transport = options.transport or (
         ["stdio"] if options.command or options.replay else list(run.TRANSPORTS)
     )

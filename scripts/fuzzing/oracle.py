@@ -61,7 +61,7 @@ class Oracle:
         message = _parse(line)
         if isinstance(message, list):
             if not message:
-                raise Violation("an empty batch came back")
+                raise Violation("an empty batch was received")
             for element in message:
                 self._message(element, line)
         else:
@@ -183,5 +183,5 @@ def _refuse(constant: str) -> None:
 def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
     unique = dict(members)
     if len(unique) != len(members):
-        raise ValueError("a key comes twice")
+        raise ValueError("duplicate key")
     return unique

@@ -188,7 +188,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"soak: seed {options.seed}", flush=True)
     place = Path(tempfile.mkdtemp(prefix="recalld-soak-"))
-    print(f"soak: in {place}, which stays when something is wrong", flush=True)
+    print(f"soak: working in {place}, which is kept after a failure", flush=True)
     figures: dict[str, Any] = {"seed": options.seed}
     figures["ready"] = ready(5, place)
     print(f"soak: ready {figures['ready']}", flush=True)

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from msgspec import UNSET
 
-from daemon.rpc.hub import Hub
+from daemon.rpc.services import Services
 from store.errors import NotFound, StorageError, StorageFull, StorageReadOnly
 from store.model import NewMemory, Query
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from tests.support.plain_ranking import PlainRanking
-from tests.support.wire import running_hub
+from tests.support.wire import running_services
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
@@ -100,24 +100,24 @@ async def test_opening_an_engine_on_a_full_disk_damages_nothing(small_disk: Path
 async def test_sessions_opened_on_a_full_disk_are_saved_once_there_is_space(
     small_disk: Path,
 ) -> None:
-    async with running_hub(small_disk / "data") as hub:
-        saved = await open_session(hub)
+    async with running_services(small_disk / "data") as services:
+        saved = await open_session(services)
         fill(small_disk / "filler")
-        unsaved = [await open_session(hub) for _ in range(30)]
-        degraded = (await hub.health(hub.surface_for(""))).degraded
+        unsaved = [await open_session(services) for _ in range(30)]
+        degraded = (await services.health.report(services.surfaces())).degraded
         assert isinstance(degraded, list)
         assert "sessions are not being saved: no space left on the disk" in degraded
 
         (small_disk / "filler").unlink()
-        assert (await hub.health(hub.surface_for(""))).degraded is UNSET
-    async with running_hub(small_disk / "data") as hub:
-        assert await hub.sessions.total() == 31
-        assert await open_session(hub, resume=saved) == saved
-        assert await open_session(hub, resume=unsaved[-1]) == unsaved[-1]
+        assert (await services.health.report(services.surfaces())).degraded is UNSET
+    async with running_services(small_disk / "data") as services:
+        assert await services.sessions.total() == 31
+        assert await open_session(services, resume=saved) == saved
+        assert await open_session(services, resume=unsaved[-1]) == unsaved[-1]
 
 
-async def open_session(hub: Hub, *, resume: str | None = None) -> str:
-    return await hub.sessions.open(
+async def open_session(services: Services, *, resume: str | None = None) -> str:
+    return await services.sessions.open(
         resume=resume, transport="memory", client_name=None, client_version=None, bank=None
     )
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from daemon.app import Surfaces
+from daemon.app import DialectSurfaces
 from daemon.tools.toolkit import Toolkit
 from store.sqlite.catalogue import wall_clock
 from store.sqlite.engine import open_engine
@@ -20,6 +20,6 @@ async def remembering_web(home: Path, **flags: Any) -> AsyncGenerator[tuple[Web,
     settings = settings_for(home, **flags)
     async with open_engine(home / "engine", ranking=PlainRanking) as engine:
         toolkit = Toolkit(engine=engine, now=wall_clock)
-        surface = Surfaces(settings, toolkit)(settings.dialects, False)
+        surface = DialectSurfaces(settings, toolkit)()
         async with running_web(home, surface=surface, **flags) as web:
             yield web, toolkit

@@ -1,4 +1,4 @@
-"""A tracer that notes what began and ended."""
+"""A tracer that records the begin and the end of each span."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -5,7 +5,7 @@ requests no library would make.
 """
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,13 @@ from typing import Any
 import anyio
 import httpx
 
-from daemon.rpc.hub import Hub
+from daemon.rpc.gate import Gate
+from daemon.rpc.services import Services
 from daemon.tools.surface import Surface
 from daemon.transports.http.edge.messages import Pace
 from daemon.transports.http.server import Bound, HttpServer
 from protocol.revisions import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
-from tests.support.wire import running_hub
+from tests.support.wire import running_services
 
 MODERN = "2026-07-28"
 BOTH = "application/json, text/event-stream"
@@ -41,8 +42,10 @@ class Event:
 class Web:
     """A running server and a client of it."""
 
-    def __init__(self, hub: Hub, server: HttpServer, port: int, client: httpx.AsyncClient) -> None:
-        self.hub = hub
+    def __init__(
+        self, services: Services, server: HttpServer, port: int, client: httpx.AsyncClient
+    ) -> None:
+        self.services = services
         self.server = server
         self.port = port
         self.client = client
@@ -171,23 +174,28 @@ def events(text: str) -> list[Event]:
 
 @asynccontextmanager
 async def running_web(
-    home: Path, *, surface: Surface | None = None, pace: Pace | None = None, **flags: Any
+    home: Path,
+    *,
+    surface: Surface | None = None,
+    pace: Pace | None = None,
+    gate: Callable[[Gate], Gate] | None = None,
+    **flags: Any,
 ) -> AsyncGenerator[Web]:
-    """HTTP over a hub with the fixture surface and a real catalogue."""
+    """HTTP with the fixture surface and a real catalogue."""
     settings = {"server__bind": "127.0.0.1:0", "limits__requests_per_minute": 0, **flags}
-    async with running_hub(home, surface=surface, **settings) as hub:
-        bound = Bound(hub.settings)
-        server = HttpServer(hub, bound, pace)
+    async with running_services(home, surface=surface, gate=gate, **settings) as services:
+        bound = Bound(services.settings)
+        server = HttpServer(services, bound, pace)
         await server.open()
         base = f"http://127.0.0.1:{bound.port}"
         async with httpx.AsyncClient(base_url=base, timeout=20, trust_env=False) as client:
             try:
-                yield Web(hub, server, bound.port, client)
+                yield Web(services, server, bound.port, client)
             finally:
                 with anyio.CancelScope(shield=True):
                     await client.aclose()
                     server.refuse_new()
-                    hub.leaving.set()
+                    services.shutdown.leaving.set()
                     await server.close()
 
 

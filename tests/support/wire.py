@@ -1,6 +1,6 @@
-"""A peer on a wire of memory: bytes in, frames out, no transport."""
+"""A peer on an in-memory wire: bytes in, frames out, no transport."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ import msgspec
 from daemon.config import Settings, load
 from daemon.fixtures import surface as fixture_surface
 from daemon.operations.tracing import Tracer
-from daemon.rpc.hub import Hub
-from daemon.rpc.methods import PRIVATE
+from daemon.rpc.gate import Gate
+from daemon.rpc.methods.private import PRIVATE
 from daemon.rpc.peer import Peer
+from daemon.rpc.services import Services, make_gate, make_services
 from daemon.rpc.sessions import SessionKeeper
 from daemon.tools.surface import Surface
 from store.model import EngineHealth
@@ -21,7 +22,7 @@ from store.sqlite.catalogue import Catalogue
 
 
 class MemoryWire:
-    """Keeps what a peer writes; `capacity` bytes at most are taken until `drain` is called."""
+    """Keeps the output of a peer; with a `capacity`, output is queued until `drain` is called."""
 
     def __init__(self, capacity: int | None = None) -> None:
         self.out = b""
@@ -79,17 +80,31 @@ def settings_for(home: Path, **flags: Any) -> Settings:
 _WELL = EngineHealth(is_ready=True)
 
 
+class OneSurface:
+    """The same surface for all dialects."""
+
+    def __init__(self, surface: Surface) -> None:
+        self._surface = surface
+
+    def __call__(self, dialects: str = "", *, fixtures: bool = False) -> Surface:
+        return self._surface
+
+
 @asynccontextmanager
-async def running_hub(
+async def running_services(
     home: Path,
     *,
     clock: Any = None,
     surface: Surface | None = None,
     engine: EngineHealth = _WELL,
     tracer: Tracer | None = None,
+    gate: Callable[[Gate], Gate] | None = None,
     **flags: Any,
-) -> AsyncGenerator[Hub]:
-    """A hub with the fixture surface over a real catalogue."""
+) -> AsyncGenerator[Services]:
+    """The services of a daemon with the fixture surface over a real catalogue.
+
+    `gate` may replace the gate by one of its own.
+    """
     settings = settings_for(home, **flags)
     catalogue = await Catalogue.open(home)
     served = surface or fixture_surface()
@@ -100,14 +115,16 @@ async def running_hub(
                 idle_days=settings.session_idle_days,
                 keep=settings.sessions_keep,
             )
-            yield Hub(
+            timer = clock or anyio.current_time
+            made = make_gate(settings, timer, tracer)
+            yield make_services(
                 settings,
                 tasks=tasks,
+                clock=timer,
+                gate=gate(made) if gate is not None else made,
                 sessions=keeper,
-                surfaces=lambda _dialects, _fixtures: served,
+                surfaces=OneSurface(served),
                 engine=lambda: engine,
-                tracer=tracer,
-                clock=clock or anyio.current_time,
             )
             tasks.cancel_scope.cancel()
     finally:
@@ -116,11 +133,12 @@ async def running_hub(
 
 
 def join(
-    hub: Hub, *, capacity: int | None = None, private: bool = False
+    services: Services, *, capacity: int | None = None, private: bool = False
 ) -> tuple[Peer, MemoryWire]:
     """A new peer on a memory wire."""
     wire = MemoryWire(capacity)
-    peer = Peer(hub, wire, transport="memory", private=PRIVATE if private else frozenset())
+    offered = PRIVATE if private else frozenset[str]()
+    peer = Peer(services.for_peers, wire, transport="memory", private=offered)
     wire.peer = peer
     return peer, wire
 

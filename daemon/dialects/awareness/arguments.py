@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from daemon.dialects.awareness.refusal import Refused
+from daemon.dialects.awareness.refusal import InvalidArgument
 from store.model import SHORT_LIMIT
 
 SCOPES: Final = ("all", "timeline", "knowledge", "insights")
@@ -154,31 +154,31 @@ def _type_schema(type_: Any) -> dict[str, Any]:
 
 
 def chosen(field: str, value: str, choices: tuple[str, ...]) -> str:
-    """One of the choices, in any case; `Refused` names the field and the choices."""
+    """One of the choices, in any case; `InvalidArgument` names the field and the choices."""
     plain = value.strip().lower()
     if plain not in choices:
-        raise Refused(f"{field}: must be one of {', '.join(choices)}")
+        raise InvalidArgument(f"{field}: must be one of {', '.join(choices)}")
     return plain
 
 
-def labels(**given: str) -> None:
+def check_labels(**given: str) -> None:
     """Names and ids that are kept: short enough to be names. The keyword is the argument."""
     for field, value in given.items():
         size = len(value.encode("utf-8", "replace"))
         if size > SHORT_LIMIT:
-            raise Refused(f"{field}: is {size} bytes of UTF-8, the limit is {SHORT_LIMIT}")
+            raise InvalidArgument(f"{field}: is {size} bytes of UTF-8, the limit is {SHORT_LIMIT}")
 
 
 def at_least(field: str, value: int, least: int, most: int | None = None) -> int:
     """The number; more than `most` means `most`, less than `least` is refused."""
     if value < least:
-        raise Refused(f"{field}: must be at least {least}")
+        raise InvalidArgument(f"{field}: must be at least {least}")
     return value if most is None else min(value, most)
 
 
 def share(field: str, value: float | None) -> float | None:
     if value is not None and not 0.0 <= value <= 1.0:
-        raise Refused(f"{field}: must be from 0.0 to 1.0")
+        raise InvalidArgument(f"{field}: must be from 0.0 to 1.0")
     return value
 
 
@@ -190,7 +190,7 @@ def mapping(field: str, value: Mapping) -> dict[str, Any]:
         try:
             return msgspec.json.decode(value.encode("utf-8", "replace"), type=dict[str, Any])
         except msgspec.MsgspecError:
-            raise Refused(f"{field}: must be an object") from None
+            raise InvalidArgument(f"{field}: must be an object") from None
     return value
 
 

@@ -1,8 +1,9 @@
-"""How this dialect says no: `{"error": "…"}`, as text and as structure, marked as an error.
+"""Error results of this dialect: `{"error": "…"}` as text and as structure, marked as an error.
 
-Two kinds of no. Arguments that break a rule are `Refused` ("limit: must be at least 1"): how that
-is said depends on the revision as well, as for arguments that break the schema. What the document
-itself calls an error, and things that are not there, are `tools.Denied`: always a result.
+There are two kinds of refusal. `InvalidArgument` is for arguments that break a rule ("limit: must
+be at least 1"); the revision decides whether it is a result or a JSON-RPC error, as for arguments
+that break the schema. `daemon.tools.errors.Denied` is for the errors that the Awareness document
+defines and for things that do not exist; it is always a result.
 """
 
 from typing import Final
@@ -14,7 +15,7 @@ from daemon.tools.errors import ArgumentsRefused
 from protocol.mcp import CallToolResult, TextContent
 from store.errors import BankNotFound
 
-#: What callers of this dialect call the engine's fields.
+#: Engine field to argument name.
 FIELDS: Final = {
     "bank": "memory_id",
     "user": "user_id",
@@ -26,8 +27,8 @@ FIELDS: Final = {
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Refused(ArgumentsRefused):
-    """An argument breaks a rule; nothing was changed. The text is "argument: rule"."""
+class InvalidArgument(ArgumentsRefused):
+    """An argument breaks a rule; nothing was changed. The message is "argument: rule"."""
 
 
 def refusal(text: str) -> CallToolResult:
@@ -38,7 +39,7 @@ def refusal(text: str) -> CallToolResult:
 
 
 def failed(failure: Exception) -> CallToolResult:
-    """The engine could not."""
+    """The result for a failure of the engine."""
     if isinstance(failure, BankNotFound):
         return refusal(f"Memory '{failure.bank}' not found.")
     return refusal(f"The memory could not be used: {failure}.")

@@ -1,21 +1,23 @@
-"""The front: guard, route, answer, one log line. Nothing a handler raises gets past it.
+"""The ASGI application: guard, route, answer, one log line. It catches every exception.
 
-/mcp  /mcp/<dialect>  POST /     the protocol
-/tools/…                         REST (seed 004)
+/mcp  /mcp/<dialect>  POST /     MCP
+/tools/…                         REST
 /health  /health/live  /health/ready  /metrics  /openapi.json
 """
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import anyio
 import structlog
 
-from daemon.rpc.dispatcher import contained
+from daemon.operations.metrics import Meter
 from daemon.rpc.failures import describe
+from daemon.rpc.gate import contained
+from daemon.rpc.limiter import Clock
 from daemon.tools.authority import Principal
-from daemon.transports.http.edge.access_log import Access
+from daemon.transports.http.edge.access_log import AccessRecord
 from daemon.transports.http.edge.guard import Guard, preflight
 from daemon.transports.http.edge.messages import (
     CLOSE,
@@ -30,16 +32,13 @@ from daemon.transports.http.edge.messages import (
 )
 from daemon.transports.http.mcp.refusals import ProtocolRefusal
 
-if TYPE_CHECKING:
-    from daemon.rpc.hub import Hub
-
 log: Final = structlog.get_logger()
 
-Endpoint = Callable[[Scope, Receive, Send, Principal, Access], Awaitable[None]]
+Endpoint = Callable[[Scope, Receive, Send, Principal, AccessRecord], Awaitable[None]]
 
 
 class Route:
-    """An endpoint, under the name that logs and metrics use for it."""
+    """An endpoint and its name in logs and metrics."""
 
     __slots__ = ("endpoint", "is_open", "name", "verbs")
 
@@ -54,52 +53,56 @@ class Route:
     ) -> None:
         self.name = name
         self.endpoint = endpoint
-        #: What can be got has a head (RFC 9110, 9.1), but for what has no end.
+        #: Every GET has a HEAD (RFC 9110 section 9.1), except event streams, which have no end.
         if has_head and "GET" in verbs:
             verbs = ("GET", "HEAD", *(verb for verb in verbs if verb != "GET"))
         self.verbs = verbs
-        #: Answered without a token, and then with nothing but the least.
+        #: Whether requests without a token are answered, with minimal content.
         self.is_open = is_open
 
 
-class Front:
-    """The ASGI application."""
+class Router:
+    """The ASGI application. `fallback` maps a path prefix to one route for all its paths."""
 
     def __init__(
         self,
-        hub: "Hub",
         guard: Guard,
         routes: Mapping[str, Route],
         fallback: Mapping[str, Route],
-        keep_up: Callable[[], None],
+        *,
+        refresh_tokens: Callable[[], None],
+        meter: Meter,
+        clock: Clock,
     ) -> None:
-        self._hub = hub
         self._guard = guard
         self._routes = dict(routes)
-        #: By prefix: one route for all paths that begin like this.
         self._fallback = dict(fallback)
-        self._keep_up = keep_up
-        #: What runs for whom, where callers have tokens that can be revoked.
-        self._present: dict[str, set[anyio.CancelScope]] = {}
+        self._refresh_tokens = refresh_tokens
+        self._meter = meter
+        self._clock = clock
+        #: The running requests of each token, so that revoking the token ends them.
+        self._running: dict[str, set[anyio.CancelScope]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = self._hub.clock()
-        access = Access(scope["method"] if scope["method"] in _VERBS else "?")
-        watched = access.watching(send)
+        started = self._clock()
+        access = AccessRecord(scope["method"] if scope["method"] in _VERBS else "?")
+        watched = access.watch(send)
         try:
             failure = await contained(self._answer(scope, receive, watched, access))
             if failure is not None:
                 await self._crashed(failure, watched, access)
         finally:
-            seconds = self._hub.clock() - started
+            seconds = self._clock() - started
             access.write(seconds)
-            self._hub.meter.http_done(access.route, access.verb, access.status, seconds)
+            self._meter.http_done(access.route, access.verb, access.status, seconds)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, access: Access) -> None:
+    async def _answer(
+        self, scope: Scope, receive: Receive, send: Send, access: AccessRecord
+    ) -> None:
         origin: str | None = None
         try:
             origin, authorization = self._guard.admit(scope)
-            send = self._sharing(send, origin)
+            send = self._with_cors(send, origin)
             route = self._find(scope["path"])
             access.route = route.name
             for name, value in scope["headers"]:
@@ -110,24 +113,24 @@ class Front:
                 await reply(send, 204, b"", preflight(scope, allow))
                 return
             if self._guard.needs_token:
-                self._keep_up()
+                self._refresh_tokens()
             principal = self._guard.identify(authorization)
             if principal is None:
                 if not route.is_open:
                     raise _unauthorized()
-                principal = NOBODY
+                principal = ANONYMOUS
             access.principal = principal.name
             if scope["method"] not in route.verbs:
                 raise Refusal(
                     405,
-                    f"{access.verb} is not for {route.name}",
+                    f"{access.verb} is not allowed on {route.name}; see the Allow header",
                     headers=[(b"allow", allow), CLOSE],
                 )
             if scope["method"] == "HEAD":
-                scope = {**scope, "method": "GET"}  # the parser leaves the body out
+                scope = {**scope, "method": "GET"}  # uvicorn omits the body
             work = route.endpoint(scope, receive, send, principal, access)
             if self._guard.needs_token:
-                await self._while_trusted(principal.name, work, send, access)
+                await self._run_for_token(principal.name, work, send, access)
             else:
                 await work
         except Refusal as refusal:
@@ -137,20 +140,20 @@ class Front:
         except Gone:
             access.status = 499
 
-    async def _while_trusted(
-        self, name: str, work: Awaitable[None], send: Send, access: Access
+    async def _run_for_token(
+        self, name: str, work: Awaitable[None], send: Send, access: AccessRecord
     ) -> None:
-        """Work that ends when its caller's token is revoked, streams included."""
+        """Run a request that ends when its token is revoked, streams included."""
         scope = anyio.CancelScope()
-        running = self._present.setdefault(name, set())
+        running = self._running.setdefault(name, set())
         running.add(scope)
         try:
             with scope:
                 await work
         finally:
             running.discard(scope)
-            if not running and self._present.get(name) is running:
-                del self._present[name]
+            if not running and self._running.get(name) is running:
+                del self._running[name]
         if scope.cancelled_caught:
             if not access.status:
                 raise _unauthorized()
@@ -158,13 +161,13 @@ class Front:
                 await send({"type": "http.response.body", "body": b""})
 
     def dismiss(self, names: frozenset[str]) -> None:
-        """These tokens are not what they were: what runs for them ends."""
+        """Cancel the running requests of these tokens."""
         for name in names:
-            for scope in self._present.get(name, ()):
+            for scope in self._running.get(name, ()):
                 scope.cancel()
 
-    async def _crashed(self, failure: Exception, send: Send, access: Access) -> None:
-        """The caller hears of an id that finds the traceback in the log, and no more."""
+    async def _crashed(self, failure: Exception, send: Send, access: AccessRecord) -> None:
+        """Log the traceback under an error id; the response contains only that id."""
         error_id = secrets.token_hex(6)
         log.error("http.crashed", error_id=error_id, route=access.route, **describe(failure))
         if not access.status:
@@ -181,9 +184,9 @@ class Front:
             raise Refusal(404, "nothing is served at this path")
         return route
 
-    def _sharing(self, send: Send, origin: str | None) -> Send:
-        """Answers to a page on an allowed origin may be read by it, errors too."""
-        extra = self._guard.shared(origin)
+    def _with_cors(self, send: Send, origin: str | None) -> Send:
+        """Add CORS headers, so that a page on an allowed origin can read the response."""
+        extra = self._guard.cors_headers(origin)
         if not extra:
             return send
 
@@ -196,8 +199,8 @@ class Front:
 
 
 _VERBS: Final = frozenset({"GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"})
-#: A caller without a token, on the routes that answer it at all.
-NOBODY: Final = Principal(name="nobody", banks=frozenset(), can_write=False)
+#: The caller of a request without a token, on the routes that allow it.
+ANONYMOUS: Final = Principal(name="nobody", banks=frozenset(), can_write=False)
 
 
 def _unauthorized() -> Refusal:

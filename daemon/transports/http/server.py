@@ -1,9 +1,9 @@
-"""HTTP, opened and closed with the daemon: binding, wiring, and an orderly end."""
+"""The HTTP server: binding, wiring and an orderly shutdown."""
 
 import asyncio
 import ipaddress
 import socket
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 import structlog
@@ -12,28 +12,27 @@ from uvicorn.config import Config
 from daemon.config import Settings
 from daemon.dialect_names import chosen
 from daemon.exit_codes import CANNOT_CREATE, CONFIG, Exit
+from daemon.rpc.services import Services
 from daemon.transports.http.edge.bearer_tokens import Tokens
-from daemon.transports.http.edge.connection import Door, Doorway
+from daemon.transports.http.edge.connection import ConnectionState, HttpConnection
 from daemon.transports.http.edge.guard import Guard
 from daemon.transports.http.edge.messages import Pace
-from daemon.transports.http.mcp.endpoint import Streamable
+from daemon.transports.http.mcp.calls import McpServices
+from daemon.transports.http.mcp.endpoint import McpEndpoint
 from daemon.transports.http.mcp.sessions import HttpSessions
-from daemon.transports.http.rest.operations import Operate
+from daemon.transports.http.rest.operations import Operations
 from daemon.transports.http.rest.routes import Rest
-from daemon.transports.http.router import Front, Route
-
-if TYPE_CHECKING:
-    from daemon.rpc.hub import Hub
+from daemon.transports.http.router import Route, Router
 
 BACKLOG: Final = 512
-#: How long responses under way may take when the daemon leaves.
+#: The time that responses under way get when the daemon leaves.
 CLOSE_SECONDS: Final = 0.5
 
 log: Final = structlog.get_logger()
 
 
 class Bound:
-    """A listening socket and who may use it; made before the engine is, since it can fail."""
+    """A listening socket and its tokens; created before the engine, because both can fail."""
 
     def __init__(self, settings: Settings) -> None:
         self.tokens = Tokens(settings.token_file)
@@ -45,7 +44,7 @@ class Bound:
                 " server.token_file",
             )
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        # Named in full: asyncio turns Nagle's delay off only where it sees that this is TCP.
+        # asyncio sets TCP_NODELAY only if the protocol is given explicitly.
         self.listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -61,7 +60,7 @@ class Bound:
 
 
 def parse_bind(bind: str) -> tuple[str, int]:
-    """`127.0.0.1:7331`, `[::1]:0`; names are not resolved, except the one we know."""
+    """Parse `127.0.0.1:7331` or `[::1]:0`; no names are resolved, except localhost."""
     host, _, port = bind.rpartition(":")
     host = "127.0.0.1" if host == "localhost" else host.removeprefix("[").removesuffix("]")
     try:
@@ -75,36 +74,44 @@ def parse_bind(bind: str) -> tuple[str, int]:
 
 
 class HttpServer:
-    """HTTP of one daemon."""
+    """The HTTP transport of one daemon."""
 
-    def __init__(self, hub: "Hub", bound: Bound, pace: Pace | None = None) -> None:
-        self._hub = hub
+    def __init__(self, services: Services, bound: Bound, pace: Pace | None = None) -> None:
+        self._services = services
+        self._settings = services.settings
         self._pace = pace or Pace()
         self._bound = bound
-        self._sessions = HttpSessions(hub)
-        self._doorway = Doorway(hub.settings.connections, self._pace)
+        self._sessions = HttpSessions(
+            services.settings,
+            keeper=services.sessions,
+            limiter=services.limiter,
+            subscriptions=services.subscriptions,
+            surfaces=services.surfaces,
+            clock=services.clock,
+        )
+        self._state = ConnectionState(self._settings.connections, self._pace)
         self._guard = Guard(
             host=bound.host,
             port=bound.port,
-            hosts=hub.settings.hosts,
-            origins=hub.settings.cors_origins,
+            hosts=self._settings.hosts,
+            origins=self._settings.cors_origins,
             tokens=bound.tokens,
         )
         self._server: asyncio.Server
-        self._front: Front
-        #: What has calls under way that belong to no session.
-        self._ends: list[Rest | Streamable] = []
+        self._router: Router
+        #: The endpoints that have calls without a session.
+        self._endpoints: list[Rest | McpEndpoint] = []
 
     async def open(self) -> None:
-        """Accept requests from now on."""
-        hub = self._hub
-        hub.dispatcher.meter = hub.meter
-        hub.holders.append(self._sessions.keys)
+        """Start to accept requests."""
+        services = self._services
+        services.gate.measure(services.meter)
+        services.health.add_check(lambda: self._bound.tokens.trouble)
         await self._sessions.load()
-        self._front = self._make_front()
+        self._router = self._make_router()
         config = Config(
-            self._front,
-            http=Door,
+            self._router,
+            http=HttpConnection,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -117,87 +124,115 @@ class HttpServer:
         self._bound.listener.setblocking(False)
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: Door(config, self._doorway), sock=self._bound.listener
+            lambda: HttpConnection(config, self._state), sock=self._bound.listener
         )
         host = f"[{self._bound.host}]" if ":" in self._bound.host else self._bound.host
-        hub.http = f"http://{host}:{self._bound.port}"
+        services.status.http = f"http://{host}:{self._bound.port}"
         if self._bound.tokens.are_needed:
-            hub.tasks.start_soon(self._watch_tokens)
+            services.tasks.start_soon(self._watch_tokens)
         log.info("http.ready", host=self._bound.host, port=self._bound.port)
 
-    def _make_front(self) -> Front:
-        hub = self._hub
-        operate = Operate(hub, self._sessions, self._doorway.refused)
-        rest = Rest(hub, self._sessions)
-        self._ends.append(rest)
+    def _make_router(self) -> Router:
+        services = self._services
+        operations = Operations(
+            gate=services.gate,
+            health=services.health,
+            surface=services.surfaces(),
+            meter=services.meter,
+            limiter=services.limiter,
+            connections=services.connections,
+            sessions=self._sessions,
+            leaving=services.shutdown.leaving,
+            rejected=self._state.rejected,
+        )
+        rest = Rest(
+            self._settings,
+            gate=services.gate,
+            sessions=self._sessions,
+            surface=services.surfaces(),
+            subscriptions=services.subscriptions,
+        )
+        self._endpoints.append(rest)
         routes = {
-            "/health": Route("/health", operate.health, ("GET",), is_open=True),
-            "/health/live": Route("/health/live", operate.live, ("GET",), is_open=True),
-            "/health/ready": Route("/health/ready", operate.ready, ("GET",), is_open=True),
-            "/metrics": Route("/metrics", operate.metrics, ("GET",)),
+            "/health": Route("/health", operations.health, ("GET",), is_open=True),
+            "/health/live": Route("/health/live", operations.live, ("GET",), is_open=True),
+            "/health/ready": Route("/health/ready", operations.ready, ("GET",), is_open=True),
+            "/metrics": Route("/metrics", operations.metrics, ("GET",)),
             **rest.routes(),
         }
-        if hub.settings.mcp:
-            routes |= self._mcp()
-        return Front(hub, self._guard, routes, rest.fallback(), self._keep_up)
+        if self._settings.mcp:
+            routes |= self._mcp_routes()
+        return Router(
+            self._guard,
+            routes,
+            rest.fallback(),
+            refresh_tokens=self._refresh_tokens,
+            meter=services.meter,
+            clock=services.clock,
+        )
 
-    def _mcp(self) -> dict[str, Route]:
-        """What is served at /mcp, one dialect at /mcp/<dialect>; the bare origin is /mcp too.
+    def _mcp_routes(self) -> dict[str, Route]:
+        """All dialects at /mcp and at the bare origin, one dialect at /mcp/<dialect>.
 
-        (Seed 004 gives its clients the origin.) A dialect that is not served has no endpoint.
+        Context Harness gives its clients the bare origin.
         """
-        verbs = ("GET", "POST", "DELETE")
-        everything = self._endpoint("")
-        whole = Route("/mcp", everything, verbs, has_head=False)
-        found: dict[str, Route] = {"/mcp": whole, "/mcp/": whole, "/": whole}
-        for name in chosen(self._hub.settings.dialects):
+        services = self._services
+        shared = McpServices(
+            gate=services.gate,
+            methods=services.methods,
+            sessions=self._sessions,
+            tasks=services.tasks,
+            leaving=services.shutdown.leaving,
+            pace=self._pace,
+            frame_bytes=self._settings.frame_bytes,
+            output_bytes=self._settings.output_bytes,
+        )
+
+        def route(path: str, dialects: str) -> Route:
+            endpoint = McpEndpoint(shared, services.surfaces(dialects), dialects=dialects)
+            self._endpoints.append(endpoint)
+            return Route(path, endpoint, ("GET", "POST", "DELETE"), has_head=False)
+
+        all_dialects = route("/mcp", "")
+        found = {"/mcp": all_dialects, "/mcp/": all_dialects, "/": all_dialects}
+        for name in chosen(self._settings.dialects):
             path = f"/mcp/{name}"
-            found[path] = Route(path, self._endpoint(name), verbs, has_head=False)
+            found[path] = route(path, name)
         return found
 
-    def _endpoint(self, dialects: str) -> Streamable:
-        surface = self._hub.surface_for(dialects)
-        endpoint = Streamable(
-            self._hub, self._sessions, surface, dialects=dialects, pace=self._pace
-        )
-        self._ends.append(endpoint)
-        return endpoint
-
-    def _keep_up(self) -> None:
-        """Tokens are what their file says; whoever lost rights by it is shown out."""
-        tokens = self._bound.tokens
-        lost = tokens.refresh()
-        self._hub.http_trouble = tokens.trouble
+    def _refresh_tokens(self) -> None:
+        """Reload the token file if it changed, and end the requests of tokens that lost rights."""
+        lost = self._bound.tokens.refresh()
         if lost:
             self._sessions.dismiss(lost)
-            self._front.dismiss(lost)
+            self._router.dismiss(lost)
 
     async def _watch_tokens(self) -> None:
-        """For the sake of those who are in already and ask for nothing more."""
+        """Check the token file also while no request comes in, for open streams."""
         while True:
             await anyio.sleep(self._pace.tokens)
-            self._keep_up()
+            self._refresh_tokens()
 
     def refuse_new(self) -> None:
-        """No further connections; subscriptions and standalone streams end."""
+        """Accept no further connections."""
         self._server.close()
 
     async def close(self) -> None:
-        """Responses under way go out, within a bound; then every connection is closed.
+        """Send the responses under way, within a time limit, then close every connection.
 
-        What still runs is answered with an error: a request never goes without an answer.
+        Calls that are still running are answered with an error.
         """
         self._sessions.close()
-        for end in self._ends:
-            end.close()
-        for connection in list(self._doorway.connections):
+        for endpoint in self._endpoints:
+            endpoint.close()
+        for connection in list(self._state.connections):
             connection.shutdown()
         with anyio.move_on_after(CLOSE_SECONDS):
-            while self._doorway.tasks:
-                await asyncio.wait(set(self._doorway.tasks))
-        for task in list(self._doorway.tasks):
+            while self._state.tasks:
+                await asyncio.wait(set(self._state.tasks))
+        for task in list(self._state.tasks):
             task.cancel()
-        for connection in list(self._doorway.connections):
+        for connection in list(self._state.connections):
             connection.transport.abort()
-        if self._doorway.tasks:
-            await asyncio.wait(set(self._doorway.tasks), timeout=CLOSE_SECONDS)
+        if self._state.tasks:
+            await asyncio.wait(set(self._state.tasks), timeout=CLOSE_SECONDS)

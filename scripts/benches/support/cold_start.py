@@ -4,6 +4,8 @@ python -m scripts.benches.support.cold_start DIRECTORY QUERY model|synthetic
 """
 
 # ruff: noqa: E402  (the clock starts before the imports, which are part of a cold start)
+from __future__ import annotations
+
 import time
 
 STARTED = time.perf_counter()
@@ -11,14 +13,16 @@ STARTED = time.perf_counter()
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from store.embedding.embedder import Embedder
 from store.model import Query
 from store.sqlite.engine import open_engine
 from store.sqlite.search.hybrid import HybridRanking
+
+if TYPE_CHECKING:
+    from store.embedding.embedder import Embedder
 
 
 def _resident_mb() -> float:

@@ -15,10 +15,10 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
-from daemon.app import Surfaces
+from daemon.app import DialectSurfaces
 from daemon.config import load
 from daemon.operations import logs
-from daemon.rpc.hub import Hub
+from daemon.rpc.services import make_gate, make_services
 from daemon.rpc.sessions import SessionKeeper
 from daemon.tools.toolkit import Toolkit
 from daemon.transports.http.server import Bound, HttpServer
@@ -80,17 +80,18 @@ async def added() -> tuple[float, float]:
         async with open_engine(data, ranking=HybridRanking) as engine:
             await _fill(engine)
             async with anyio.create_task_group() as tasks:
-                hub = Hub(
+                services = make_services(
                     settings,
                     tasks=tasks,
                     sessions=SessionKeeper(engine.sessions, idle_days=1, keep=10),
-                    surfaces=Surfaces(settings, Toolkit(engine=engine, now=wall_clock)),
+                    surfaces=DialectSurfaces(settings, Toolkit(engine=engine, now=wall_clock)),
                     clock=time.monotonic,
+                    gate=make_gate(settings, time.monotonic),
                     engine=engine.health,
                 )
-                server = HttpServer(hub, Bound(settings))
+                server = HttpServer(services, Bound(settings))
                 await server.open()
-                found = await _compare(engine, int(str(hub.http).rpartition(":")[2]))
+                found = await _compare(engine, int(str(services.status.http).rpartition(":")[2]))
                 server.refuse_new()
                 await server.close()
                 tasks.cancel_scope.cancel()

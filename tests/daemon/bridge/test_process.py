@@ -267,3 +267,39 @@ def test_the_socket_and_the_bridge_give_the_same_answer(tmp_path: Path) -> None:
             direct.send(asked)
             assert [direct.line(), direct.line()] == over_bridge
         assert json.dumps(over_bridge)
+
+
+@pytest.mark.parametrize("variable", ["RECALLD_RATE_LIMIT", "CLAUDE_RECALL_RATE_LIMIT"])
+def test_the_rate_limit_of_one_client_applies_to_its_session_only(
+    tmp_path: Path, variable: str
+) -> None:
+    limited = {"RECALLD_RATE_LIMIT": "", variable: "2"}
+    with daemon(tmp_path), child(tmp_path, *BRIDGE) as other:
+        opened(other)
+        with child(tmp_path, *BRIDGE, variables=limited) as bridge:
+            opened(bridge)
+            for id in (1, 2, 3):
+                bridge.send(call(id, "echo", text="x"))
+            frames = bridge.lines(3)
+            assert "result" in frames[2]
+            assert frames[3]["error"]["code"] == -32001
+            assert "2 requests a minute" in frames[3]["error"]["message"]
+        for id in (1, 2, 3):
+            other.send(call(id, "echo", text="x"))
+        assert all("result" in frame for frame in other.lines(3).values())
+
+
+def test_the_rate_limit_of_the_client_that_starts_the_daemon_does_not_apply_to_others(
+    tmp_path: Path,
+) -> None:
+    variables = {"RECALLD_RATE_LIMIT": "1"}
+    with (
+        spawned_daemon(tmp_path),
+        child(tmp_path, *BRIDGE, variables=variables) as first,
+        child(tmp_path, *BRIDGE, variables={"RECALLD_RATE_LIMIT": ""}) as second,
+    ):
+        for bridge in (first, second):
+            opened(bridge)
+            bridge.send(call(1, "echo", text="x") + call(2, "echo", text="x"))
+        assert first.lines(2)[2]["error"]["code"] == -32001
+        assert "result" in second.lines(2)[2]

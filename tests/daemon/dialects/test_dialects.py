@@ -27,7 +27,7 @@ from store import errors
 from store.errors import BankNotFound, InvalidInput, StorageFull, StoreError, TextTooLong
 from store.model import EngineHealth
 from tests.support.toolkit import any_toolkit
-from tests.support.wire import running_hub
+from tests.support.wire import running_services
 
 
 def test_no_name_chooses_all_dialects() -> None:
@@ -242,8 +242,8 @@ def test_result_schemas_keep_fields_that_are_called_like_keywords() -> None:
 async def test_health_says_what_of_the_engine_works_less_well(
     tmp_path: Path, engine: EngineHealth, status: str, database: str, degraded: Any
 ) -> None:
-    async with running_hub(tmp_path, engine=engine) as hub:
-        health = await hub.health(hub.surface_for(""))
+    async with running_services(tmp_path, engine=engine) as services:
+        health = await services.health.report(services.surfaces())
 
     assert (health.status, health.database, health.degraded) == (status, database, degraded)
 

@@ -38,7 +38,7 @@ RAISING = f"def broken(*_, **__): raise KeyError({SECRET!r})"
     [
         ("import daemon.commands.probe as p; p.health = broken", ("health",)),
         ("import daemon.bridge.process as b; b.Bridge.run = broken", ("stdio",)),
-        ("import daemon.app as a; a._make_hub = broken", ("serve", "--no-http")),
+        ("import daemon.app as a; a._make_services = broken", ("serve", "--no-http")),
     ],
 )
 def test_a_crash_is_one_line_and_exit_code_70(
@@ -62,7 +62,7 @@ def test_a_crash_is_one_line_and_exit_code_70(
 def test_a_refusal_inside_a_task_group_keeps_its_own_code(tmp_path: Path) -> None:
     broken = (
         "from daemon.exit_codes import Exit\nimport daemon.app as a\n"
-        "def broken(*_): raise Exit(73, 'no room')\na._make_hub = broken"
+        "def broken(*_): raise Exit(73, 'no room')\na._make_services = broken"
     )
     done = run(tmp_path, broken, "serve", "--no-http")
     assert (done.returncode, "recalld: no room\n" in done.stderr) == (73, True)

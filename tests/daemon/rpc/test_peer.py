@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from daemon.rpc.methods import MAX_SUBSCRIPTIONS
+from daemon.rpc.subscriptions import MAX_SUBSCRIPTIONS
 from daemon.tools.bound_tool import as_answer
 from daemon.tools.context import Context
 from daemon.tools.errors import ToolFailure
@@ -14,7 +14,7 @@ from daemon.tools.registry import Registry
 from daemon.tools.specification import ToolSpec
 from protocol.mcp import CallToolResult, TextContent
 from tests.support.clock import FakeClock
-from tests.support.wire import call, initialize, join, modern, request, running_hub
+from tests.support.wire import call, initialize, join, modern, request, running_services
 
 pytestmark = pytest.mark.anyio
 
@@ -26,8 +26,8 @@ def by_id(frames: list[Any]) -> dict[Any, Any]:
 
 
 async def test_calls_that_finish_at_once_are_answered_in_order_in_one_write(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize() + b"".join(call(n, "echo", text=str(n)) for n in range(1, 50)))
         frames = await wire.wait_for(50)
         assert [frame["id"] for frame in frames] == list(range(50))
@@ -35,46 +35,46 @@ async def test_calls_that_finish_at_once_are_answered_in_order_in_one_write(tmp_
 
 
 async def test_a_slow_call_does_not_hold_up_a_fast_one(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize() + call(1, "slow", seconds=0.05) + call(2, "echo", text="x"))
         frames = await wire.wait_for(3)
         assert [frame["id"] for frame in frames] == [0, 2, 1]
 
 
 async def test_a_cancelled_call_stops_and_is_never_answered(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize() + call(1, "slow", seconds=100))
         await wire.wait_for(1)
-        assert hub.in_flight == 1
+        assert services.gate.in_flight == 1
         peer.feed(
             b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n'
         )
         with anyio.fail_after(2):
-            await hub.until(lambda: hub.in_flight == 0)
+            await services.gate.until(lambda: services.gate.in_flight == 0)
         peer.feed(call(2, "echo", text="after"))
         assert [frame["id"] for frame in await wire.wait_for(2)] == [0, 2]
 
 
 async def test_a_lost_peer_takes_its_calls_along(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize() + call(1, "slow", seconds=100))
         await wire.wait_for(1)
         peer.lost()
         peer.lost()
         with anyio.fail_after(2):
-            await hub.until(lambda: hub.in_flight == 0)
-        assert not hub.peers
+            await services.gate.until(lambda: services.gate.in_flight == 0)
+        assert not len(services.connections)
         assert len(wire.frames()) == 1
 
 
 async def test_after_the_end_of_input_answers_still_go_out_and_then_the_wire_closes(
     tmp_path: Path,
 ) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         last = call(2, "echo", text="no line end")[:-1]
         peer.feed(initialize() + call(1, "slow", seconds=0.05) + last)
         peer.end_input()
@@ -82,15 +82,15 @@ async def test_after_the_end_of_input_answers_still_go_out_and_then_the_wire_clo
         frames = await wire.wait_for(3)
         assert set(by_id(frames)) == {0, 1, 2}
         with anyio.fail_after(2):
-            await hub.until(lambda: wire.is_closed or hub.in_flight == 0)
+            await services.gate.until(lambda: wire.is_closed or services.gate.in_flight == 0)
         assert wire.is_closed
 
 
 async def test_a_slow_reader_stops_being_read_and_loses_nothing(tmp_path: Path) -> None:
-    async with running_hub(
+    async with running_services(
         tmp_path, limits__output_bytes=10_000, limits__requests_per_minute=0
-    ) as hub:
-        peer, wire = join(hub, capacity=0)
+    ) as services:
+        peer, wire = join(services, capacity=0)
         peer.feed(initialize() + b"".join(call(n, "big", bytes=1000) for n in range(1, 101)))
         assert wire.is_paused
         assert wire.unsent() < 12_000
@@ -103,12 +103,12 @@ async def test_a_slow_reader_stops_being_read_and_loses_nothing(tmp_path: Path) 
 
 
 async def test_a_finished_call_waits_with_its_answer_for_a_slow_reader(tmp_path: Path) -> None:
-    async with running_hub(tmp_path, limits__output_bytes=4096) as hub:
-        peer, wire = join(hub, capacity=0)
+    async with running_services(tmp_path, limits__output_bytes=4096) as services:
+        peer, wire = join(services, capacity=0)
         peer.feed(initialize() + call(2, "slow", seconds=0) + call(1, "big", bytes=10_000))
         with anyio.move_on_after(0.05):
-            await hub.until(lambda: hub.in_flight == 0)
-        assert hub.in_flight == 1
+            await services.gate.until(lambda: services.gate.in_flight == 0)
+        assert services.gate.in_flight == 1
         assert b'"id":2' not in wire.backlog
         wire.capacity = None
         wire.drain()
@@ -116,8 +116,8 @@ async def test_a_finished_call_waits_with_its_answer_for_a_slow_reader(tmp_path:
 
 
 async def test_one_call_too_many_is_an_error_and_the_others_go_on(tmp_path: Path) -> None:
-    async with running_hub(tmp_path, limits__in_flight=3) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path, limits__in_flight=3) as services:
+        peer, wire = join(services)
         peer.feed(initialize() + b"".join(call(n, "slow", seconds=0.05) for n in range(1, 6)))
         frames = by_id(await wire.wait_for(6))
         refused = [id for id in range(1, 6) if "error" in frames[id]]
@@ -126,9 +126,9 @@ async def test_one_call_too_many_is_an_error_and_the_others_go_on(tmp_path: Path
 
 
 async def test_one_call_too_many_in_all_is_an_error(tmp_path: Path) -> None:
-    async with running_hub(tmp_path, limits__in_flight_total=1) as hub:
-        one, _ = join(hub)
-        other, wire = join(hub)
+    async with running_services(tmp_path, limits__in_flight_total=1) as services:
+        one, _ = join(services)
+        other, wire = join(services)
         one.feed(initialize() + call(1, "slow", seconds=100))
         other.feed(initialize() + call(1, "slow", seconds=100))
         assert "error" in by_id(await wire.wait_for(2))[1]
@@ -136,8 +136,8 @@ async def test_one_call_too_many_in_all_is_an_error(tmp_path: Path) -> None:
 
 async def test_the_limiter_refuses_with_the_time_to_wait_but_never_a_ping(tmp_path: Path) -> None:
     clock = FakeClock()
-    async with running_hub(tmp_path, clock=clock, limits__requests_per_minute=2) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path, clock=clock, limits__requests_per_minute=2) as services:
+        peer, wire = join(services)
         peer.feed(initialize() + b"".join(call(n, "echo", text="x") for n in (1, 2, 3)))
         peer.feed(request(4, "ping") + request(5, "health/check"))
         frames = by_id(await wire.wait_for(6))
@@ -151,8 +151,8 @@ async def test_the_limiter_refuses_with_the_time_to_wait_but_never_a_ping(tmp_pa
 
 
 async def test_health_has_exactly_the_seeds_fields_and_true_numbers(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(request(1, "health/check"))
         (frame,) = await wire.wait_for(1)
         health = frame["result"]
@@ -175,53 +175,53 @@ async def test_health_has_exactly_the_seeds_fields_and_true_numbers(tmp_path: Pa
 
 
 async def test_a_session_is_minted_on_first_contact_and_not_by_a_probe(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        probe, probe_wire = join(hub)
+    async with running_services(tmp_path) as services:
+        probe, probe_wire = join(services)
         probe.feed(request(1, "ping") + request(2, "health/check"))
         await probe_wire.wait_for(2)
-        assert await hub.sessions.total() == 0
-        legacy, _ = join(hub)
+        assert await services.sessions.total() == 0
+        legacy, _ = join(services)
         legacy.feed(initialize())
-        stateless, _ = join(hub)
+        stateless, _ = join(services)
         stateless.feed(modern(1, "tools/list"))
         first, second = await legacy.session(), await stateless.session()
         assert first != second
-        assert await hub.sessions.total() == 2
+        assert await services.sessions.total() == 2
 
 
 async def test_a_bridge_resumes_its_session_with_a_new_daemon(tmp_path: Path) -> None:
     attach = {"version": "0.1.0"}
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub, private=True)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services, private=True)
         peer.feed(request(1, "recalld/attach", **attach))
         first = (await wire.wait_for(1))[0]["result"]
         assert "echo" in first["retrySafe"]
         assert "slow" not in first["retrySafe"]
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub, private=True)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services, private=True)
         peer.feed(request(1, "recalld/attach", session=first["session"], **attach))
         assert (await wire.wait_for(1))[0]["result"]["session"] == first["session"]
         peer.feed(request(2, "recalld/attach", **attach))
         assert (await wire.wait_for(2))[1]["error"]["code"] == -32600
-        other, other_wire = join(hub, private=True)
+        other, other_wire = join(services, private=True)
         other.feed(request(1, "recalld/attach", session="session_unknown", **attach))
         assert (await other_wire.wait_for(1))[0]["result"]["session"] != first["session"]
 
 
 async def test_methods_between_our_own_processes_do_not_exist_elsewhere(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize() + request(1, "recalld/stop"))
         assert (await wire.wait_for(2))[1]["error"]["code"] == -32601
-        assert not hub.stopping.is_set()
+        assert not services.shutdown.stopping.is_set()
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_wrong_arguments_are_told_as_the_revision_has_it(
     tmp_path: Path, revision: str
 ) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize(revision) + call(1, "echo", text=5) + call(2, "none"))
         peer.feed(request(3, "tools/call", name="echo", arguments=[]) + request(4, "tools/call"))
         frames = by_id(await wire.wait_for(5))
@@ -236,8 +236,8 @@ async def test_wrong_arguments_are_told_as_the_revision_has_it(
 
 
 async def test_in_2026_07_28_unknown_tools_and_resources_are_invalid_params(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(modern(1, "tools/call", name="none", arguments={}))
         peer.feed(modern(2, "resources/read", uri="test://none"))
         peer.feed(modern(3, "tools/call", name="test_missing_capability"))
@@ -249,8 +249,8 @@ async def test_in_2026_07_28_unknown_tools_and_resources_are_invalid_params(tmp_
 
 
 async def test_a_crash_is_told_without_its_insides(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize() + call(1, "crash"))
         error = (await wire.wait_for(2))[1]["error"]
         assert error["code"] == -32603
@@ -259,8 +259,8 @@ async def test_a_crash_is_told_without_its_insides(tmp_path: Path) -> None:
 
 
 async def test_progress_goes_upwards_and_only_with_a_token(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize("2024-11-05") + call(1, "slow", seconds=0.01, steps=3))
         assert len(await wire.wait_for(2)) == 2
         arguments = {"seconds": 0.01, "steps": 3}
@@ -273,8 +273,8 @@ async def test_progress_goes_upwards_and_only_with_a_token(tmp_path: Path) -> No
 
 
 async def test_a_client_is_asked_and_answers(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize(sampling={}) + call(1, "test_sampling", prompt="hi"))
         question = (await wire.wait_for(2))[1]
         assert question["method"] == "sampling/createMessage"
@@ -284,8 +284,8 @@ async def test_a_client_is_asked_and_answers(tmp_path: Path) -> None:
 
 
 async def test_a_client_that_cannot_be_asked_is_not(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize() + call(1, "test_sampling", prompt="hi"))
         peer.feed(modern(2, "tools/call", name="test_elicitation", arguments={"message": "m"}))
         frames = by_id(await wire.wait_for(3))
@@ -294,8 +294,8 @@ async def test_a_client_that_cannot_be_asked_is_not(tmp_path: Path) -> None:
 
 
 async def test_a_listener_hears_what_it_asked_for_marked_with_its_id(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         wants = {"toolsListChanged": True, "resourceSubscriptions": ["test://watched-resource"]}
         peer.feed(modern("listen", "subscriptions/listen", notifications=wants))
         acknowledged = (await wire.wait_for(1))[0]
@@ -312,17 +312,17 @@ async def test_a_listener_hears_what_it_asked_for_marked_with_its_id(tmp_path: P
             "notifications/resources/updated",
         ]
         assert all(frame["params"]["_meta"][marker] == "listen" for frame in told)
-        hub.depart()
+        services.shutdown.depart()
         frames = await wire.wait_for(8)
         assert frames[6]["method"] == "notifications/cancelled"
         assert frames[7]["result"]["_meta"][marker] == "listen"
 
 
 async def test_a_legacy_client_hears_of_changes_only_once_initialised(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        early, early_wire = join(hub)
+    async with running_services(tmp_path) as services:
+        early, early_wire = join(services)
         early.feed(initialize().splitlines(keepends=True)[0])
-        ready, ready_wire = join(hub)
+        ready, ready_wire = join(services)
         ready.feed(initialize() + request(1, "resources/subscribe", uri="test://watched-resource"))
         await ready_wire.wait_for(2)
         ready.feed(call(2, "test_trigger_tool_change") + call(3, "test_trigger_resource_change"))
@@ -338,8 +338,8 @@ async def test_a_legacy_client_hears_of_changes_only_once_initialised(tmp_path: 
 
 
 async def test_a_connection_follows_so_many_resources_and_no_more(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize())
         peer.follower.uris.update(f"test://{n}" for n in range(MAX_SUBSCRIPTIONS - 1))
         peer.feed(request(1, "resources/subscribe", uri="test://watched-resource"))
@@ -351,8 +351,8 @@ async def test_a_connection_follows_so_many_resources_and_no_more(tmp_path: Path
 
 
 async def test_log_messages_follow_the_level_that_was_asked_for(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize() + request(1, "logging/setLevel", level="error"))
         peer.feed(call(2, "test_tool_with_logging"))
         assert len(await wire.wait_for(3)) == 3
@@ -368,8 +368,8 @@ async def test_log_messages_follow_the_level_that_was_asked_for(tmp_path: Path) 
 async def test_resources_prompts_and_completion_work_in_both_eras(tmp_path: Path) -> None:
     reference = {"type": "ref/prompt", "name": "test_prompt_with_arguments"}
     argument = {"name": "arg1", "value": "par"}
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize())
         await wire.wait_for(1)
         count = 1
@@ -412,8 +412,8 @@ async def test_resources_prompts_and_completion_work_in_both_eras(tmp_path: Path
 async def test_wrong_params_are_refused_by_name(
     tmp_path: Path, method: str, params: dict[str, Any]
 ) -> None:
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(initialize() + request(1, method, **params))
         error = (await wire.wait_for(2))[1]["error"]
         assert error["code"] == -32602
@@ -423,8 +423,8 @@ async def test_wrong_params_are_refused_by_name(
 async def test_state_that_was_altered_does_not_come_back_in(tmp_path: Path) -> None:
     name = "test_input_required_result_tampered_state"
     able: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
-    async with running_hub(tmp_path) as hub:
-        peer, wire = join(hub)
+    async with running_services(tmp_path) as services:
+        peer, wire = join(services)
         peer.feed(modern(1, "tools/call", able, name=name))
         state = (await wire.wait_for(1))[0]["result"]["requestState"]
         answers = {"confirm": {"action": "accept", "content": {"ok": True}}}

@@ -1,18 +1,25 @@
-"""Reading an event's actor, type and status off its text, where the caller did not say.
+"""Actor, event type and status of an event, read off its text where the caller did not give them.
 
-Whole words only: "abandoned" is not "done", "bugle" is no bug. What is denied ("not fixed yet",
-"no need to") does not count. Nothing is ever closed because of these guesses: they label the
-event they were read from.
+Patterns match whole words: "abandoned" does not contain "done". Negated phrases ("not fixed yet",
+"no need to") do not count. The results only label the event they were read from; no task is closed
+because of them.
+
+Of a text longer than twice `EDGE_CHARACTERS` only the beginning and the end are read, so that a
+very long event costs no more than a few milliseconds.
 """
 
 import re
 from typing import Final
 
 ACTORS: Final = ("user", "assistant", "tool", "system")
+#: Length of the beginning, and of the end, of a long text that are read for labels.
+EDGE_CHARACTERS: Final = 8_192
+#: White space before a label; more than this is not a label's indentation.
+_INDENT: Final = r"\s{0,200}+"
 
 _SPEAKER: Final = re.compile(
-    r"\s*(?:[*_#>-]+\s*)?(user|human|assistant|ai|claude|agent|model|bot|tool|function|system"
-    r"|developer)[*_]*\s*:[*_]*",
+    _INDENT + r"(?:[*_#>-]{1,40}+\s{0,40}+)?(user|human|assistant|ai|claude|agent|model|bot"
+    r"|tool|function|system|developer)[*_]{0,40}+\s{0,40}+:[*_]{0,40}+",
     re.IGNORECASE,
 )
 _ACTOR_OF: Final = {
@@ -26,11 +33,19 @@ _ACTOR_OF: Final = {
     "developer": "system",
 }
 
-# A label that opens the text says it outright; else the first of the words that is found.
+# A label at the beginning of the text decides; otherwise the first entry whose words occur in it.
 _LABELS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
-    ("decision", re.compile(r"\s*decisions?\s*:", re.I)),
-    ("planning", re.compile(r"\s*(?:todo|to-do|next(?: steps?)?|plan|remaining)\s*:", re.I)),
-    ("issue", re.compile(r"\s*(?:bug|issue|error|problem|incident)(?: \w+)?\s*:", re.I)),
+    ("decision", re.compile(_INDENT + r"decisions?\s{0,40}+:", re.I)),
+    (
+        "planning",
+        re.compile(_INDENT + r"(?:todo|to-do|next(?: steps?)?|plan|remaining)\s{0,40}+:", re.I),
+    ),
+    (
+        "issue",
+        re.compile(
+            _INDENT + r"(?:bug|issue|error|problem|incident)(?: \w{1,80}+)?\s{0,40}+:", re.I
+        ),
+    ),
 )
 _WORDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     ("decision", re.compile(r"\bdecided (?:to|on|against)\b", re.I)),
@@ -98,13 +113,13 @@ _NOT_DONE: Final = re.compile(
 
 
 def actor_of(text: str) -> str:
-    """Who is speaking: what the text opens with says it, else the assistant that recorded it."""
+    """The speaker named at the beginning of the text, else the assistant that recorded it."""
     named = speaker_of(text)
     return "assistant" if named is None else named[0]
 
 
 def speaker_of(line: str) -> tuple[str, str] | None:
-    """The actor and the rest of a line such as "User: hello"; None when nobody is named."""
+    """The actor and the rest of a line such as "User: hello"; None if no speaker is named."""
     found = _SPEAKER.match(line)
     if found is None:
         return None
@@ -117,18 +132,27 @@ def event_type_of(text: str) -> str:
     for name, label in _LABELS:
         if label.match(text):
             return name
+    read = _edges(text)
     for name, words in _WORDS:
-        if words.search(text):
+        if words.search(read):
             return name
     return "message"
 
 
 def status_of(text: str) -> str:
-    """open, in_progress, resolved or noted: the document's rules, asked in that order."""
-    if _OPEN.search(_NOT_OPEN.sub(" ", text)):
+    """open, in_progress, resolved or noted, tested in the order of the Awareness document."""
+    read = _edges(text)
+    if _OPEN.search(_NOT_OPEN.sub(" ", read)):
         return "open"
-    if _ONGOING.search(text):
+    if _ONGOING.search(read):
         return "in_progress"
-    if _DONE.search(_NOT_DONE.sub(" ", text)):
+    if _DONE.search(_NOT_DONE.sub(" ", read)):
         return "resolved"
     return "noted"
+
+
+def _edges(text: str) -> str:
+    """The text, or the beginning and the end of a long one."""
+    if len(text) <= 2 * EDGE_CHARACTERS:
+        return text
+    return f"{text[:EDGE_CHARACTERS]}\n{text[-EDGE_CHARACTERS:]}"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from daemon.dialects.awareness.refusal import Refused
+from daemon.dialects.awareness.refusal import InvalidArgument
 
 EVENT_STATUSES: Final = ("open", "in_progress", "resolved", "noted")
 CARD_STATUSES: Final = (*EVENT_STATUSES, "superseded")
@@ -29,7 +29,7 @@ def status_named(value: str, statuses: tuple[str, ...], field: str = "status") -
             meant = next((status for status in statuses if status in words), None)
             if meant is not None:
                 return meant
-    raise Refused(f"{field}: must be one of {', '.join(statuses)}")
+    raise InvalidArgument(f"{field}: must be one of {', '.join(statuses)}")
 
 
 def level_named(value: str) -> str | None:

@@ -41,7 +41,7 @@ class MemoryContext(Struct, frozen=True, kw_only=True):
 async def overview(
     reader: MemoryReader, *, days: int, max_cards: int, max_tasks: int, filters: Filters
 ) -> MemoryContext:
-    """The state of a memory, each part no longer than was asked for."""
+    """The state of a memory, each part no longer than was request for."""
     return MemoryContext(
         recent_days=await recent_days(reader, days, filters),
         open_tasks=await open_tasks(reader, max_tasks, filters),
@@ -60,7 +60,7 @@ async def recent_days(reader: MemoryReader, days: int, filters: Filters) -> list
         reader.bank, filters=since, each=12 if days <= 14 else 6, limit=days
     )
     return [
-        DayView(date=day.date, narrative=summaries.tell(day.items), count=day.count)
+        DayView(date=day.date, narrative=summaries.summarise(day.items), count=day.count)
         for day in found
     ]
 

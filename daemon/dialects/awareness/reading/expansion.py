@@ -7,8 +7,7 @@ from msgspec import UNSET, Struct
 
 from daemon.dialects.awareness.answers import DayView, SessionView
 from daemon.dialects.awareness.language import summaries
-from daemon.dialects.awareness.language.keywords import MOST as MOST_TERMS
-from daemon.dialects.awareness.language.keywords import keywords_of
+from daemon.dialects.awareness.language.keywords import TEXT_LIMIT, keywords_of
 from daemon.dialects.awareness.memory import MemoryReader
 from daemon.dialects.awareness.reading import bank_overview, passages
 from daemon.dialects.awareness.reading.passages import Result
@@ -81,7 +80,7 @@ async def _history(reader: MemoryReader, session: str, hit: Hit, filters: Filter
     text = "\n".join(lines)
     is_long = len(text) > SESSION_CHARACTERS or page.total > len(page.items)
     if len(text) > SESSION_CHARACTERS:
-        text = passages.around(text, summaries.lead(hit.item.text), SESSION_CHARACTERS)
+        text = passages.around(text, summaries.first_sentence(hit.item.text), SESSION_CHARACTERS)
     return Result(
         content=text,
         score=round(hit.score, 4),
@@ -109,7 +108,7 @@ async def levels(reader: MemoryReader, found: Found, filters: Filters) -> Levels
             user=filters.user, role=filters.role, since=start, until=start + bank_overview.DAY_MS
         )
         days += [
-            DayView(date=day.date, narrative=summaries.tell(day.items), count=day.count)
+            DayView(date=day.date, narrative=summaries.summarise(day.items), count=day.count)
             for day in await reader.engine.days(reader.bank, filters=that_day, limit=1)
         ]
     return Levels(sessions=views, days=days)
@@ -129,7 +128,7 @@ async def _session_level(reader: MemoryReader, session: str, filters: Filters) -
     page = await reader.engine.timeline(reader.bank, filters=here, limit=40)
     return SessionView(
         session_id=session,
-        summary=summaries.tell(page.items, bank_overview.SUMMARY),
+        summary=summaries.summarise(page.items, bank_overview.SUMMARY),
         event_count=page.total,
         date=iso(page.items[0].occurred_at)[:10] if page.items else "",
     )
@@ -145,7 +144,7 @@ async def clusters(reader: MemoryReader, found: Found, filters: Filters) -> list
             Query(
                 bank=reader.bank,
                 text=text,
-                keywords=keywords_of(text, MOST_TERMS),
+                keywords=keywords_of(text, TEXT_LIMIT),
                 limit=MEMBERS + len(told),
                 filters=filters,
                 min_score=RELATED,
@@ -156,7 +155,7 @@ async def clusters(reader: MemoryReader, found: Found, filters: Filters) -> list
             told |= {other.item.id for other in members}
             made.append(
                 Cluster(
-                    topic=summaries.lead(hit.item.title or hit.item.text, 80),
+                    topic=summaries.first_sentence(hit.item.title or hit.item.text, 80),
                     around=hit.item.id,
                     members=[
                         Member(

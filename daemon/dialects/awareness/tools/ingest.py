@@ -8,12 +8,13 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from daemon.dialects.awareness.arguments import RecordArguments, from_text
-from daemon.dialects.awareness.language.summaries import lead
-from daemon.dialects.awareness.refusal import Refused
+from daemon.dialects.awareness.language.summaries import first_sentence
+from daemon.dialects.awareness.refusal import InvalidArgument
 from daemon.dialects.awareness.writing import event_writer
-from daemon.dialects.awareness.writing.drafts import TEXT_KEYS, Draft, Skipped, sort_out
-from daemon.dialects.awareness.writing.event_writer import Counts, Hand
+from daemon.dialects.awareness.writing.drafts import TEXT_KEYS, Draft, Skipped, parse_drafts
+from daemon.dialects.awareness.writing.event_writer import CallLabels, Counts
 from daemon.tools.context import Context
+from daemon.tools.offload import LARGE, offload
 from daemon.tools.progress import counted
 from daemon.tools.toolkit import Toolkit
 from store.errors import InvalidInput
@@ -55,20 +56,23 @@ class Ingest:
         self._toolkit = toolkit
 
     async def __call__(self, arguments: RecordArguments, context: Context) -> Ingested:
-        entries = entries_of(arguments.content)
+        entries = await offload(partial(entries_of, arguments.content), LARGE)
         if len(entries) > MOST:
-            raise Refused(f"content: must not have more than {MOST} entries")
-        sent = sort_out(entries)
+            raise InvalidArgument(f"content: must not have more than {MOST} entries")
+        sent = await offload(partial(parse_drafts, entries), LARGE)
         if not sent.drafts:
-            raise Refused("content: holds no text")
-        hand = await event_writer.hand_for(self._toolkit, arguments, context)
+            raise InvalidArgument("content: holds no text")
+        labels = await event_writer.labels_for(self._toolkit, arguments, context)
         skipped = sum(skip.count for skip in sent.skipped)
         if arguments.content_scope.strip().lower() == "knowledge":
-            return await self._documents(hand, sent.drafts, sent.skipped, skipped, context)
-        kept = await event_writer.write(self._toolkit, hand, sent.drafts, context, "content")
+            return await self._documents(labels, sent.drafts, sent.skipped, skipped, context)
+        events = await event_writer.events_of(sent.drafts, labels)
+        kept = await event_writer.write(
+            self._toolkit, labels, sent.drafts, events, context, "content"
+        )
         return Ingested(
-            memory_id=hand.bank,
-            session_id=hand.session,
+            memory_id=labels.bank,
+            session_id=labels.session,
             content_scope="timeline",
             result=event_writer.counted(kept, skipped),
             skipped=sent.skipped,
@@ -76,26 +80,23 @@ class Ingest:
                 IngestedEvent(index=draft.index, id=put.id, duplicate=put.duplicate or UNSET)
                 for draft, put in zip(sent.drafts, kept, strict=True)
             ],
-            instruction=await event_writer.ask_for_insights(self._toolkit, hand, sent.drafts, kept),
+            instruction=await event_writer.ask_for_insights(
+                self._toolkit, labels, sent.drafts, kept
+            ),
         )
 
     async def _documents(
         self,
-        hand: Hand,
+        labels: CallLabels,
         drafts: list[Draft],
         skipped: list[Skipped],
         skipped_count: int,
         context: Context,
     ) -> Ingested:
-        documents = [document_of(draft, hand) for draft in drafts]
-        for draft, document in zip(drafts, documents, strict=True):
-            try:
-                check_document(document)
-            except InvalidInput as error:
-                raise Refused(f"content[{draft.index}].{error.field}: {error.rule}") from None
+        documents = await offload(partial(_checked_documents, drafts, labels), LARGE)
         ingested: list[IngestedDocument] = []
         for draft, document in zip(drafts, documents, strict=True):
-            put = await self._put(hand.bank, document, context, is_only=len(documents) == 1)
+            put = await self._put(labels.bank, document, context, is_only=len(documents) == 1)
             ingested.append(
                 IngestedDocument(
                     index=draft.index,
@@ -113,8 +114,8 @@ class Ingest:
                 )
         unchanged = sum(document.outcome == "unchanged" for document in ingested)
         return Ingested(
-            memory_id=hand.bank,
-            session_id=hand.session,
+            memory_id=labels.bank,
+            session_id=labels.session,
             content_scope="knowledge",
             result=Counts(
                 accepted=len(ingested),
@@ -140,7 +141,7 @@ class Ingest:
 def entries_of(content: Any) -> list[Any]:
     """The entries of `content`: a text is one, a list is many, an object is one or holds a list."""
     if content is None or content == "":
-        raise Refused("content: is required by action='ingest'")
+        raise InvalidArgument("content: is required by action='ingest'")
     if isinstance(content, str):
         # Some clients send objects as JSON text; any other JSON is a text like any other.
         parsed = from_text(content)
@@ -150,7 +151,7 @@ def entries_of(content: Any) -> list[Any]:
     if isinstance(content, list):
         return [_with_text(entry) for entry in cast("list[Any]", content)]
     if not isinstance(content, dict):
-        raise Refused("content: must be a text, an array or an object")
+        raise InvalidArgument("content: must be a text, an array or an object")
     members = cast("dict[str, Any]", content)
     if not any(key in members for key in TEXT_KEYS):
         for key in _LISTS:
@@ -160,21 +161,34 @@ def entries_of(content: Any) -> list[Any]:
     return [_with_text(members)]
 
 
-def document_of(draft: Draft, hand: Hand) -> NewDocument:
+def _checked_documents(drafts: list[Draft], labels: CallLabels) -> list[NewDocument]:
+    """The documents of these drafts; a document that cannot be stored refuses the whole call."""
+    documents: list[NewDocument] = []
+    for draft in drafts:
+        document = document_of(draft, labels)
+        try:
+            check_document(document)
+        except InvalidInput as error:
+            raise InvalidArgument(f"content[{draft.index}].{error.field}: {error.rule}") from None
+        documents.append(document)
+    return documents
+
+
+def document_of(draft: Draft, labels: CallLabels) -> NewDocument:
     """A document; known again by what its sender calls it, else by what it says."""
     digest = blake2b(draft.text.encode("utf-8", "replace"), digest_size=16).hexdigest()
     return NewDocument(
-        source=draft.source or hand.source,
+        source=draft.source or labels.source,
         source_id=draft.source_id or draft.url or f"text:{digest}",
-        title=draft.title or lead(draft.text.lstrip("# \n"), 120),
+        title=draft.title or first_sentence(draft.text.lstrip("# \n"), 120),
         body=draft.text,
         url=draft.url,
-        metadata={**hand.defaults, **hand.metadata, **draft.metadata},
+        metadata={**labels.defaults, **labels.metadata, **draft.metadata},
         updated_at=draft.occurred_at,
-        session=hand.session,
-        user=hand.user,
-        role=hand.role,
-        provenance=hand.provenance,
+        session=labels.session,
+        user=labels.user,
+        role=labels.role,
+        provenance=labels.provenance,
     )
 
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from daemon.dialects.awareness import memory, roles, rules
 from daemon.dialects.awareness.answers import ProfileView, SkillView, profile_view
-from daemon.dialects.awareness.arguments import InitArguments, at_least, labels
+from daemon.dialects.awareness.arguments import InitArguments, at_least, check_labels
 from daemon.dialects.awareness.reading import bank_overview
 from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit
@@ -39,7 +39,9 @@ class Init:
         days = at_least("days", arguments.days, 1, bank_overview.MOST_DAYS)
         max_cards = at_least("max_cards", arguments.max_cards, 0, MOST)
         max_tasks = at_least("max_tasks", arguments.max_tasks, 0, MOST)
-        labels(source=arguments.source, user_id=arguments.user_id, agent_role=arguments.agent_role)
+        check_labels(
+            source=arguments.source, user_id=arguments.user_id, agent_role=arguments.agent_role
+        )
         can_write = context.principal.can_write
         if can_write:
             await memory.to_write(self._toolkit, context, arguments.memory_id)

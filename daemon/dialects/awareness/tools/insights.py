@@ -13,12 +13,12 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from daemon.dialects.awareness.arguments import RecordArguments, from_text
-from daemon.dialects.awareness.refusal import Refused
+from daemon.dialects.awareness.refusal import InvalidArgument
 from daemon.dialects.awareness.writing import event_writer
-from daemon.dialects.awareness.writing.event_writer import Hand
+from daemon.dialects.awareness.writing.event_writer import CallLabels
 from daemon.dialects.awareness.writing.insight_parsing import (
     Correction,
-    Findings,
+    ParsingReport,
     Rejection,
     card_of,
     profile_of,
@@ -27,6 +27,7 @@ from daemon.dialects.awareness.writing.insight_parsing import (
     task_of,
 )
 from daemon.tools.context import Context
+from daemon.tools.offload import LARGE, offload
 from daemon.tools.progress import counted
 from daemon.tools.toolkit import Toolkit
 from store.errors import InvalidInput, NotFound
@@ -74,27 +75,32 @@ class SubmitInsights:
         self._toolkit = toolkit
 
     async def __call__(self, arguments: RecordArguments, context: Context) -> Submitted:
-        sent = _object(arguments)
-        hand = await event_writer.hand_for(self._toolkit, arguments, context)
-        findings = Findings()
-        cards = _read_all(sent, "knowledge_cards", findings, hand, card_of)
-        skills = _read_all(sent, "skills", findings, hand, skill_of)
-        tasks = _read_all(sent, "action_items", findings, hand, task_of)
-        risks = _read_all(sent, "risks", findings, hand, risk_of)
-        profiles = _read_all(sent, "agent_profiles", findings, hand, profile_of)
-        done, events = await self._finished(sent, findings, hand)
-        events += _brief(sent, hand)
+        sent = await offload(lambda: _object(arguments), LARGE)
+        labels = await event_writer.labels_for(self._toolkit, arguments, context)
+        report = ParsingReport()
+        cards, tasks, risks, profiles = await offload(
+            lambda: (
+                _read_all(sent, "knowledge_cards", report, labels, card_of)
+                + _read_all(sent, "skills", report, labels, skill_of),
+                _read_all(sent, "action_items", report, labels, task_of),
+                _read_all(sent, "risks", report, labels, risk_of),
+                _read_all(sent, "agent_profiles", report, labels, profile_of),
+            ),
+            LARGE,
+        )
+        done, events = await self._finished(sent, report, labels)
+        events += _brief(sent, labels)
         for name in sent:
             if name not in (*PARTS, "turn_brief"):
-                findings.reject(name, "is not a part of insights that this server keeps")
-        all_cards = await self._with_predecessors([*cards, *skills], findings, hand.bank)
-        kept = await self._keep(context, hand, all_cards, tasks, risks, profiles, done, events)
-        return _submitted(hand, kept, all_cards, tasks, risks, profiles, findings)
+                report.reject(name, "is not a part of insights that this server keeps")
+        all_cards = await self._with_predecessors(cards, report, labels.bank)
+        kept = await self._keep(context, labels, all_cards, tasks, risks, profiles, done, events)
+        return _submitted(labels, kept, all_cards, tasks, risks, profiles, report)
 
     async def _keep(
         self,
         context: Context,
-        hand: Hand,
+        labels: CallLabels,
         cards: list[tuple[str, NewCard]],
         tasks: list[tuple[str, NewTask]],
         risks: list[tuple[str, NewRisk]],
@@ -113,40 +119,42 @@ class SubmitInsights:
         if notes == NewNotes():
             return NotesKept()
         try:
-            put = partial(self._toolkit.engine.put_notes, hand.bank, notes)
+            put = partial(self._toolkit.engine.put_notes, labels.bank, notes)
             return await counted(context, "notes", lambda progress: put(progress=progress))
         except InvalidInput as error:
-            raise Refused(f"content: {error.field} {error.rule}") from None
+            raise InvalidArgument(f"content: {error.field} {error.rule}") from None
 
     async def _finished(
-        self, sent: dict[str, Any], findings: Findings, hand: Hand
+        self, sent: dict[str, Any], report: ParsingReport, labels: CallLabels
     ) -> tuple[list[str], list[NewMemory]]:
         """The tasks that are named as completed and exist; their reasons, as events."""
         done: list[str] = []
         events: list[NewMemory] = []
-        for place, entry in _entries(sent, "completed_tasks", findings):
+        for place, entry in _entries(sent, "completed_tasks", report):
             named = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {"task_id": entry}
             id = named.get("task_id")
             if not isinstance(id, str) or not id:
-                findings.reject(place, "task_id: must be a text")
+                report.reject(place, "task_id: must be a text")
                 continue
             try:
-                item = await self._toolkit.engine.get(hand.bank, id)
+                item = await self._toolkit.engine.get(labels.bank, id)
             except NotFound:
                 item = None
             if item is None or item.kind != "task":
-                findings.reject(place, f"no task with id '{id}' in this memory")
+                report.reject(place, f"no task with id '{id}' in this memory")
                 continue
             done.append(id)
             reason = named.get("reason")
             if isinstance(reason, str) and reason.strip():
                 events.append(
-                    _event(hand, f"Task completed: {item.title}. {reason}", "task_update", task=id)
+                    _event(
+                        labels, f"Task completed: {item.title}. {reason}", "task_update", task=id
+                    )
                 )
         return done, events
 
     async def _with_predecessors(
-        self, cards: list[tuple[str, NewCard]], findings: Findings, bank: str
+        self, cards: list[tuple[str, NewCard]], report: ParsingReport, bank: str
     ) -> list[tuple[str, NewCard]]:
         """The cards; one that names a predecessor which is not there comes without it."""
         checked: list[tuple[str, NewCard]] = []
@@ -156,7 +164,7 @@ class SubmitInsights:
             if old is not None:
                 reason = await self._unfit(bank, old, taken)
                 if reason:
-                    findings.correct(f"{place}.supersedes", f"{reason}; kept as a card of its own")
+                    report.correct(f"{place}.supersedes", f"{reason}; kept as a card of its own")
                     card = msgspec.structs.replace(card, supersedes=None)
                 taken.add(old)
             checked.append((place, card))
@@ -175,10 +183,10 @@ def _object(arguments: RecordArguments) -> dict[str, Any]:
     sent = arguments.content
     if arguments.insights is not UNSET and arguments.insights is not None:
         if sent is not None:
-            raise Refused("insights: send the insights once, in content")
+            raise InvalidArgument("insights: send the insights once, in content")
         sent = arguments.insights
     if sent is None or sent == "":
-        raise Refused("content: is required by action='submit_insights'")
+        raise InvalidArgument("content: is required by action='submit_insights'")
     sent = from_text(sent)
     if isinstance(sent, dict):
         members = cast("dict[str, Any]", sent)
@@ -188,76 +196,76 @@ def _object(arguments: RecordArguments) -> dict[str, Any]:
         return members
     if isinstance(sent, list):
         return {"knowledge_cards": sent}
-    raise Refused("content: must be an object with knowledge_cards, risks or action_items")
+    raise InvalidArgument("content: must be an object with knowledge_cards, risks or action_items")
 
 
-def _entries(sent: dict[str, Any], part: str, findings: Findings) -> list[tuple[str, Any]]:
+def _entries(sent: dict[str, Any], part: str, report: ParsingReport) -> list[tuple[str, Any]]:
     listed = from_text(sent.get(part))
     if listed is None or listed == "":
         return []
     if not isinstance(listed, list):
-        findings.reject(part, "must be an array")
+        report.reject(part, "must be an array")
         return []
     entries = cast("list[Any]", listed)
     if len(entries) > MOST:
-        raise Refused(f"content.{part}: must not have more than {MOST} entries")
+        raise InvalidArgument(f"content.{part}: must not have more than {MOST} entries")
     return [(f"{part}[{index}]", from_text(entry)) for index, entry in enumerate(entries)]
 
 
 def _read_all(
-    sent: dict[str, Any], part: str, findings: Findings, hand: Hand, read: Any
+    sent: dict[str, Any], part: str, report: ParsingReport, labels: CallLabels, read: Any
 ) -> list[tuple[str, Any]]:
     """Each entry of a part that can be kept, with the place where it was sent."""
     kept: list[tuple[str, Any]] = []
-    for place, entry in _entries(sent, part, findings):
+    for place, entry in _entries(sent, part, report):
         if not isinstance(entry, dict):
-            findings.reject(place, "must be an object")
+            report.reject(place, "must be an object")
             continue
-        found = read(place, dict(cast("dict[str, Any]", entry)), findings, hand)
+        found = read(place, dict(cast("dict[str, Any]", entry)), report, labels)
         if found is not None:
             kept.append((place, found))
     return kept
 
 
-def _brief(sent: dict[str, Any], hand: Hand) -> list[NewMemory]:
+def _brief(sent: dict[str, Any], labels: CallLabels) -> list[NewMemory]:
     brief = sent.get("turn_brief")
     if not isinstance(brief, str) or not brief.strip():
         return []
-    return [_event(hand, brief, "turn_brief")]
+    return [_event(labels, brief, "turn_brief")]
 
 
-def _event(hand: Hand, text: str, event_type: str, *, task: str | None = None) -> NewMemory:
+def _event(labels: CallLabels, text: str, event_type: str, *, task: str | None = None) -> NewMemory:
     return NewMemory(
         kind="event",
         text=text,
-        session=hand.session,
-        source=hand.source,
-        user=hand.user,
-        role=hand.role,
+        session=labels.session,
+        source=labels.source,
+        user=labels.user,
+        role=labels.role,
         actor="assistant",
         event_type=event_type,
         status="resolved" if task else "noted",
         metadata={"task_id": task} if task else {},
-        provenance=hand.provenance,
+        provenance=labels.provenance,
     )
 
 
 def _submitted(
-    hand: Hand,
+    labels: CallLabels,
     kept: NotesKept,
     cards: list[tuple[str, NewCard]],
     tasks: list[tuple[str, NewTask]],
     risks: list[tuple[str, NewRisk]],
     profiles: list[tuple[str, AgentProfile]],
-    findings: Findings,
+    report: ParsingReport,
 ) -> Submitted:
     outcomes = [outcome.outcome for outcome in kept.cards]
     risks_known = sum(put.duplicate for put in kept.risks)
     tasks_known = sum(put.duplicate for put in kept.tasks)
     return Submitted(
-        status="partial" if findings.rejected else "ok",
-        memory_id=hand.bank,
-        session_id=hand.session,
+        status="partial" if report.rejected else "ok",
+        memory_id=labels.bank,
+        session_id=labels.session,
         cards_created=outcomes.count("created"),
         cards_updated=outcomes.count("superseded"),
         cards_skipped_dup=outcomes.count("duplicate"),
@@ -286,8 +294,8 @@ def _submitted(
             )
             for (place, _), put in zip(tasks, kept.tasks, strict=True)
         ],
-        skipped=findings.rejected,
-        corrected=findings.corrected,
+        skipped=report.rejected,
+        corrected=report.corrected,
     )
 
 

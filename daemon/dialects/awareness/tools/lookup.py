@@ -1,7 +1,7 @@
 """`awareness_lookup`: structured data, straight from the store. Filters come before limits."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -25,17 +25,21 @@ from daemon.dialects.awareness.language.vocabulary import (
 )
 from daemon.dialects.awareness.memory import MemoryReader
 from daemon.dialects.awareness.reading import bank_overview
-from daemon.dialects.awareness.refusal import Refused
+from daemon.dialects.awareness.refusal import InvalidArgument
 from daemon.dialects.awareness.writing.extraction import CATEGORIES
+from daemon.tools.answer_size import fitting
 from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit
-from store.model import Filters
+from store.model import Filters, Item
 
 MOST: Final = 500
 HANDOFF_DAYS: Final = 3
 HANDOFF_CARDS: Final = 5
 HANDOFF_TASKS: Final = 10
 OFFSET_LIMIT: Final = 2**31 - 1
+ROWS_AT_ONCE: Final = 100
+#: Room for the fields beside the list.
+ENVELOPE_BYTES: Final = 2_048
 
 
 class Paged(Struct, frozen=True, kw_only=True):
@@ -98,7 +102,7 @@ class Handoff(Struct, frozen=True, kw_only=True):
     token_estimate: int
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class LookupRequest(Struct, frozen=True, kw_only=True):
     """A lookup whose parameters were checked."""
 
     reader: MemoryReader
@@ -108,10 +112,23 @@ class Asked(Struct, frozen=True, kw_only=True):
     arguments: LookupArguments
 
 
+Row = TypeVar("Row")
+Row_co = TypeVar("Row_co", covariant=True)
+View = TypeVar("View", bound=Struct)
+
+
+class Fetch(Protocol[Row_co]):
+    """An operation of the engine that lists rows and counts them."""
+
+    def __call__(
+        self, bank: str, *, filters: Filters, limit: int, offset: int
+    ) -> Awaitable[tuple[Sequence[Row_co], int]]: ...
+
+
 class Lookup:
     def __init__(self, toolkit: Toolkit) -> None:
         self._toolkit = toolkit
-        self._types: dict[str, Callable[[Asked], Awaitable[Any]]] = {
+        self._types: dict[str, Callable[[LookupRequest], Awaitable[Any]]] = {
             "context": self._context,
             "tasks": self._tasks,
             "knowledge": self._knowledge,
@@ -124,7 +141,7 @@ class Lookup:
     async def __call__(self, arguments: LookupArguments, context: Context) -> Any:
         kind = chosen("type", arguments.type, LOOKUP_TYPES)
         if kind == "session_history" and not arguments.session_id:
-            raise Refused("session_id: is required for type='session_history'")
+            raise InvalidArgument("session_id: is required for type='session_history'")
         limit = at_least("limit", arguments.limit, 1, MOST)
         offset = at_least("offset", arguments.offset, 0, OFFSET_LIMIT)
         at_least("days", arguments.days, 1)
@@ -133,113 +150,138 @@ class Lookup:
         filters = _filters(kind, arguments)
         reader = memory.to_read(self._toolkit, context, arguments.memory_id)
         return await self._types[kind](
-            Asked(reader=reader, filters=filters, limit=limit, offset=offset, arguments=arguments)
+            LookupRequest(
+                reader=reader, filters=filters, limit=limit, offset=offset, arguments=arguments
+            )
         )
 
-    async def _context(self, asked: Asked) -> Overview:
-        arguments = asked.arguments
+    async def _context(self, request: LookupRequest) -> Overview:
+        arguments = request.arguments
         overview = await bank_overview.overview(
-            asked.reader,
+            request.reader,
             days=min(arguments.days, bank_overview.MOST_DAYS),
             max_cards=min(arguments.max_cards, MOST),
             max_tasks=min(arguments.max_tasks, MOST),
-            filters=asked.filters,
+            filters=request.filters,
         )
-        return Overview(memory_id=asked.reader.bank, **msgspec.structs.asdict(overview))
+        return Overview(memory_id=request.reader.bank, **msgspec.structs.asdict(overview))
 
-    async def _tasks(self, asked: Asked) -> TaskList:
-        engine = asked.reader.engine
-        tasks, total = await engine.tasks(
-            asked.reader.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
-        )
+    async def _tasks(self, request: LookupRequest) -> TaskList:
+        engine = request.reader.engine
+        tasks, total = await self._page(request, engine.tasks, answers.task_view)
         counts = {
             status: (
                 await engine.tasks(
-                    asked.reader.bank,
-                    filters=msgspec.structs.replace(asked.filters, statuses=(status,)),
+                    request.reader.bank,
+                    filters=msgspec.structs.replace(request.filters, statuses=(status,)),
                     limit=1,
                 )
             )[1]
             for status in ("in_progress", "pending")
-            if status in asked.filters.statuses
+            if status in request.filters.statuses
         }
         return TaskList(
-            memory_id=asked.reader.bank,
+            memory_id=request.reader.bank,
             total=total,
             in_progress=counts.get("in_progress", 0),
             pending=counts.get("pending", 0),
-            tasks=[answers.task_view(task) for task in tasks],
-            next_offset=_next(asked, len(tasks), total),
+            tasks=tasks,
+            next_offset=_next(request, len(tasks), total),
         )
 
-    async def _knowledge(self, asked: Asked) -> CardList:
-        cards, total = await asked.reader.engine.cards(
-            asked.reader.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
-        )
+    async def _knowledge(self, request: LookupRequest) -> CardList:
+        cards, total = await self._page(request, request.reader.engine.cards, answers.card_view)
         return CardList(
-            memory_id=asked.reader.bank,
+            memory_id=request.reader.bank,
             total=total,
-            cards=[answers.card_view(card) for card in cards],
-            next_offset=_next(asked, len(cards), total),
+            cards=cards,
+            next_offset=_next(request, len(cards), total),
         )
 
-    async def _risks(self, asked: Asked) -> RiskList:
-        risks, total = await asked.reader.engine.risks(
-            asked.reader.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
-        )
+    async def _risks(self, request: LookupRequest) -> RiskList:
+        risks, total = await self._page(request, request.reader.engine.risks, answers.risk_view)
         return RiskList(
-            memory_id=asked.reader.bank,
+            memory_id=request.reader.bank,
             total=total,
-            risks=[answers.risk_view(risk) for risk in risks],
-            next_offset=_next(asked, len(risks), total),
+            risks=risks,
+            next_offset=_next(request, len(risks), total),
         )
 
-    async def _session_history(self, asked: Asked) -> SessionHistory:
-        session = asked.arguments.session_id
-        page = await asked.reader.engine.timeline(
-            asked.reader.bank,
-            filters=asked.filters,
-            limit=asked.limit,
-            offset=asked.offset,
-            newest_first=False,
-        )
-        told = await asked.reader.engine.recent(
-            asked.reader.bank,
+    async def _session_history(self, request: LookupRequest) -> SessionHistory:
+        session = request.arguments.session_id
+        events, total = await self._events(request, newest_first=False)
+        told = await request.reader.engine.recent(
+            request.reader.bank,
             kinds=("narrative",),
             filters=Filters(session=session, categories=("session",)),
             limit=1,
         )
         return SessionHistory(
-            memory_id=asked.reader.bank,
+            memory_id=request.reader.bank,
             session_id=session,
-            event_count=page.total,
-            events=[answers.event_view(item) for item in page.items],
+            event_count=total,
+            events=events,
             summary=told.items[0].text if told.items else UNSET,
-            next_offset=_next(asked, len(page.items), page.total),
+            next_offset=_next(request, len(events), total),
         )
 
-    async def _timeline(self, asked: Asked) -> Timeline:
-        page = await asked.reader.engine.timeline(
-            asked.reader.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
-        )
+    async def _timeline(self, request: LookupRequest) -> Timeline:
+        events, total = await self._events(request, newest_first=True)
         return Timeline(
-            memory_id=asked.reader.bank,
-            total=page.total,
-            events=[answers.event_view(item) for item in page.items],
-            next_offset=_next(asked, len(page.items), page.total),
+            memory_id=request.reader.bank,
+            total=total,
+            events=events,
+            next_offset=_next(request, len(events), total),
         )
 
-    async def _handoff(self, asked: Asked) -> Handoff:
+    async def _events(
+        self, request: LookupRequest, *, newest_first: bool
+    ) -> tuple[list[Event], int]:
+        async def fetch(
+            bank: str, *, filters: Filters, limit: int, offset: int
+        ) -> tuple[Sequence[Item], int]:
+            page = await request.reader.engine.timeline(
+                bank, filters=filters, limit=limit, offset=offset, newest_first=newest_first
+            )
+            return page.items, page.total
+
+        return await self._page(request, fetch, answers.event_view)
+
+    async def _page(
+        self, request: LookupRequest, fetch: Fetch[Row], view: Callable[[Row], View]
+    ) -> tuple[list[View], int]:
+        """The entries of a page and the length of the whole list.
+
+        A page ends early when the answer would exceed `limits.answer_bytes`; `next_offset` then
+        tells the caller where to continue. Rows are fetched a part at a time, so that a page of
+        large rows does not fill the memory before it is cut.
+        """
+        limit = self._toolkit.answer_bytes - ENVELOPE_BYTES
+        views: list[View] = []
+        while True:
+            wanted = min(ROWS_AT_ONCE, request.limit - len(views))
+            rows, total = await fetch(
+                request.reader.bank,
+                filters=request.filters,
+                limit=wanted,
+                offset=request.offset + len(views),
+            )
+            views += map(view, rows)
+            kept = fitting(views, limit)
+            if len(kept) < len(views) or len(rows) < wanted or len(kept) == request.limit:
+                return kept, total
+
+    async def _handoff(self, request: LookupRequest) -> Handoff:
         overview = await bank_overview.overview(
-            asked.reader,
+            request.reader,
             days=HANDOFF_DAYS,
             max_cards=HANDOFF_CARDS,
             max_tasks=HANDOFF_TASKS,
-            filters=msgspec.structs.replace(asked.filters, contains=None),
+            filters=msgspec.structs.replace(request.filters, contains=None),
         )
         briefing = Handoff(
-            memory_id=asked.reader.bank,
-            briefing_for=asked.arguments.query or "Continue previous work",
+            memory_id=request.reader.bank,
+            briefing_for=request.arguments.query or "Continue previous work",
             recent_progress=[
                 f"{day.date}: {summaries.clip(day.narrative, 300)}" for day in overview.recent_days
             ],
@@ -271,34 +313,34 @@ def _filters(kind: str, arguments: LookupArguments) -> Filters:
     priority = chosen("priority", arguments.priority, LEVELS) if arguments.priority else ""
     level = chosen("level", arguments.level, LEVELS) if arguments.level else ""
     found = memory.filters_for(arguments.user_id, arguments.agent_role, arguments.session_id)
-    asked = {"contains": arguments.query or None}
+    request = {"contains": arguments.query or None}
     match kind:
         case "tasks":
             default = TASK_STATUSES if arguments.include_completed else bank_overview.OPEN_TASKS
             wanted = (status,) if status else default
             return msgspec.structs.replace(
-                found, **asked, statuses=wanted, levels=(priority,) if priority else ()
+                found, **request, statuses=wanted, levels=(priority,) if priority else ()
             )
         case "knowledge":
             return msgspec.structs.replace(
                 found,
-                **asked,
+                **request,
                 statuses=(status,) if status else bank_overview.LIVE_CARDS,
                 categories=(category,) if category else (),
             )
         case "risks":
             return msgspec.structs.replace(
                 found,
-                **asked,
+                **request,
                 statuses=(status,) if status else ("active", "mitigated"),
                 levels=(level,) if level else (),
             )
         case "timeline" | "session_history":
-            return msgspec.structs.replace(found, **asked, statuses=(status,) if status else ())
+            return msgspec.structs.replace(found, **request, statuses=(status,) if status else ())
         case _:
             return found
 
 
-def _next(asked: Asked, given: int, total: int) -> int | UnsetType:
-    end = asked.offset + given
+def _next(request: LookupRequest, given: int, total: int) -> int | UnsetType:
+    end = request.offset + given
     return end if given and end < total else UNSET

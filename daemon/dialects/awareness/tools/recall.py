@@ -30,7 +30,7 @@ from daemon.dialects.awareness.memory import MemoryReader
 from daemon.dialects.awareness.reading import bank_overview, expansion, passages
 from daemon.dialects.awareness.reading.expansion import Cluster, Levels
 from daemon.dialects.awareness.reading.passages import Result
-from daemon.dialects.awareness.refusal import Refused
+from daemon.dialects.awareness.refusal import InvalidArgument
 from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit, iso
 from store.model import Card, Filters, Found, Hit, Kind, Query
@@ -87,7 +87,7 @@ class Structured(Struct, frozen=True, kw_only=True):
     risks: list[RiskView]
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class RecallQuestion(Struct, frozen=True, kw_only=True):
     """A recall whose parameters were checked."""
 
     reader: MemoryReader
@@ -153,10 +153,10 @@ class Recall:
             **extra,
         )
 
-    def _question(self, arguments: RecallArguments, context: Context) -> Question:
+    def _question(self, arguments: RecallArguments, context: Context) -> RecallQuestion:
         text = arguments.semantic_query.strip()
         if not text:
-            raise Refused("semantic_query: must not be empty")
+            raise InvalidArgument("semantic_query: must not be empty")
         mode = chosen("recall_mode", arguments.recall_mode, RECALL_MODES)
         scope = chosen("scope", arguments.scope, SCOPES)
         limit = at_least("limit", arguments.limit, 1, MOST)
@@ -173,7 +173,7 @@ class Recall:
             keyword_weight = 1.0 - vector_weight
         elif keyword_weight is not None and vector_weight is None:
             vector_weight = 1.0 - keyword_weight
-        return Question(
+        return RecallQuestion(
             reader=memory.to_read(self._toolkit, context, arguments.memory_id),
             text=text,
             keywords=arguments.keyword_query.strip() or None,
@@ -185,7 +185,7 @@ class Recall:
             keyword_weight=keyword_weight,
         )
 
-    async def _search(self, question: Question) -> tuple[Found, list[Hit]]:
+    async def _search(self, question: RecallQuestion) -> tuple[Found, list[Hit]]:
         """The answers, and the cards that were met on the way."""
         search = question.reader.engine.search
         if question.mode == "structured":
@@ -195,7 +195,7 @@ class Recall:
         if question.mode != "hybrid":
             return await search(question.query(())), []
         # One search without a filter of kinds costs half of two with one. What it found is parted;
-        # if the one part crowded out the other, that one is asked for by itself.
+        # if the one part crowded out the other, that one is request for by itself.
         room = 3 * question.limit + 10
         everything = await search(question.query((), limit=room))
         raw = tuple(hit for hit in everything.hits if hit.item.kind in _RAW["all"])
@@ -204,7 +204,7 @@ class Recall:
         cards = [hit for hit in everything.hits if hit.item.kind == "card"]
         return msgspec.structs.replace(everything, hits=raw[: question.limit]), cards
 
-    async def _results(self, question: Question, found: Found) -> list[Result]:
+    async def _results(self, question: RecallQuestion, found: Found) -> list[Result]:
         match question.mode:
             case "precise":
                 return await passages.joined(question.reader, found)
@@ -215,7 +215,7 @@ class Recall:
 
     # --- structured data ------------------------------------------------------------------
 
-    async def _structured(self, question: Question, met: list[Hit]) -> Structured:
+    async def _structured(self, question: RecallQuestion, met: list[Hit]) -> Structured:
         reader, filters = question.reader, question.filters
         parts = _PARTS[question.scope]
         cards = await self._cards(question, met) if "cards" in parts else []
@@ -242,7 +242,9 @@ class Recall:
             risks=risks,
         )
 
-    async def _cards(self, question: Question, met: list[Hit]) -> list[tuple[Card, float | None]]:
+    async def _cards(
+        self, question: RecallQuestion, met: list[Hit]
+    ) -> list[tuple[Card, float | None]]:
         """Cards about the question, best first; `structured` fills up with the latest ones."""
         engine, bank, limit = question.reader.engine, question.reader.bank, question.limit
         scored = {hit.item.id: hit.score for hit in met[:limit]}

@@ -5,6 +5,7 @@ there already is counted as a duplicate.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, cast
 
 from msgspec import UNSET, Struct, UnsetType, field
@@ -19,15 +20,16 @@ from daemon.dialects.awareness.arguments import (
     from_text,
 )
 from daemon.dialects.awareness.language.vocabulary import TASK_STATUSES, status_named
-from daemon.dialects.awareness.refusal import Refused
+from daemon.dialects.awareness.refusal import InvalidArgument
 from daemon.dialects.awareness.tools.ingest import Ingest
 from daemon.dialects.awareness.tools.insights import SubmitInsights
 from daemon.dialects.awareness.writing import event_writer
-from daemon.dialects.awareness.writing.drafts import Draft, Skipped, sort_out
+from daemon.dialects.awareness.writing.drafts import Draft, Skipped, parse_drafts
 from daemon.dialects.awareness.writing.event_writer import Counts
 from daemon.dialects.awareness.writing.history import entries_of
 from daemon.tools.context import Context
 from daemon.tools.errors import Missing
+from daemon.tools.offload import LARGE, offload
 from daemon.tools.toolkit import Toolkit, iso
 from store.errors import BankNotFound, NotFound
 
@@ -126,7 +128,7 @@ class Record:
         for name, actions in _PAYLOADS.items():
             if action not in actions and getattr(arguments, name) not in ("", None, UNSET):
                 users = " or ".join(actions)
-                raise Refused(f"{name}: is not used by action='{action}', but by {users}")
+                raise InvalidArgument(f"{name}: is not used by action='{action}', but by {users}")
         chosen("content_scope", arguments.content_scope, CONTENT_SCOPES)
         at_least("max_events", arguments.max_events, 1)
         return await self._actions[action](arguments, context)
@@ -135,18 +137,21 @@ class Record:
         text = arguments.text
         if arguments.content is not None:
             if text or not isinstance(arguments.content, str):
-                raise Refused("content: is not used by action='remember'; send the text in text")
+                raise InvalidArgument(
+                    "content: is not used by action='remember'; send the text in text"
+                )
             text = arguments.content
         if not text.strip():
-            raise Refused("text: must not be empty")
-        hand = await event_writer.hand_for(self._toolkit, arguments, context)
-        draft = Draft(index=0, text=text)
-        kept = await event_writer.write(self._toolkit, hand, [draft], context, "text")
-        item = await self._toolkit.engine.get(hand.bank, kept[0].id)
+            raise InvalidArgument("text: must not be empty")
+        labels = await event_writer.labels_for(self._toolkit, arguments, context)
+        drafts = [Draft(index=0, text=text)]
+        events = await event_writer.events_of(drafts, labels)
+        kept = await event_writer.write(self._toolkit, labels, drafts, events, context, "text")
+        item = await self._toolkit.engine.get(labels.bank, kept[0].id)
         return Remembered(
-            memory_id=hand.bank,
+            memory_id=labels.bank,
             source=arguments.source,
-            session_id=hand.session,
+            session_id=labels.session,
             event=RecordedEvent(
                 id=item.id,
                 content=item.text,
@@ -158,7 +163,7 @@ class Record:
                 timestamp=iso(item.occurred_at),
             ),
             result=event_writer.counted(kept),
-            instruction=await event_writer.ask_for_insights(self._toolkit, hand, [draft], kept),
+            instruction=await event_writer.ask_for_insights(self._toolkit, labels, drafts, kept),
         )
 
     async def _remember_batch(
@@ -166,21 +171,23 @@ class Record:
     ) -> RememberedBatch:
         given = from_text(arguments.steps)
         if given is None or given == "":
-            raise Refused("steps: is required by action='remember_batch'")
+            raise InvalidArgument("steps: is required by action='remember_batch'")
         if not isinstance(given, list):
-            raise Refused("steps: must be an array of texts or {text} objects")
+            raise InvalidArgument("steps: must be an array of texts or {text} objects")
         steps = cast("list[Any]", given)
         if len(steps) > MOST_EVENTS:
-            raise Refused(f"steps: must not have more than {MOST_EVENTS} entries")
-        sent = sort_out(steps)
+            raise InvalidArgument(f"steps: must not have more than {MOST_EVENTS} entries")
+        sent = await offload(partial(parse_drafts, steps), LARGE)
         if not sent.drafts:
-            raise Refused("steps: no valid steps provided")
-        hand = await event_writer.hand_for(self._toolkit, arguments, context)
-        kept = await event_writer.write(self._toolkit, hand, sent.drafts, context, "steps")
-        events = [event_writer.event_of(draft, hand) for draft in sent.drafts]
+            raise InvalidArgument("steps: no valid steps provided")
+        labels = await event_writer.labels_for(self._toolkit, arguments, context)
+        events = await event_writer.events_of(sent.drafts, labels)
+        kept = await event_writer.write(
+            self._toolkit, labels, sent.drafts, events, context, "steps"
+        )
         return RememberedBatch(
-            memory_id=hand.bank,
-            session_id=hand.session,
+            memory_id=labels.bank,
+            session_id=labels.session,
             accepted_steps=len(kept),
             events=[
                 Step(
@@ -195,40 +202,43 @@ class Record:
             ],
             skipped=sent.skipped,
             result=event_writer.counted(kept, len(steps) - len(sent.drafts)),
-            summary=await self._summary(arguments, hand),
-            instruction=await event_writer.ask_for_insights(self._toolkit, hand, sent.drafts, kept),
+            summary=await self._summary(arguments, labels),
+            instruction=await event_writer.ask_for_insights(
+                self._toolkit, labels, sent.drafts, kept
+            ),
         )
 
     async def _backfill(self, arguments: RecordArguments, context: Context) -> Backfilled:
         most = min(arguments.max_events, MOST_EVENTS)
         if arguments.history is None or arguments.history == "":
-            raise Refused("history: is required by action='backfill'")
-        entries = entries_of(arguments.history)
-        sent = sort_out(entries[:most])
+            raise InvalidArgument("history: is required by action='backfill'")
+        entries = await offload(partial(entries_of, arguments.history), LARGE)
+        sent = await offload(partial(parse_drafts, entries[:most]), LARGE)
         if not sent.drafts:
-            raise Refused("history: no parseable history found")
-        hand = await event_writer.hand_for(self._toolkit, arguments, context)
-        drafts = _told_apart(sent.drafts)
-        kept = await event_writer.write(self._toolkit, hand, drafts, context, "history")
+            raise InvalidArgument("history: no parseable history found")
+        labels = await event_writer.labels_for(self._toolkit, arguments, context)
+        drafts = _mark_repetitions(sent.drafts)
+        events = await event_writer.events_of(drafts, labels)
+        kept = await event_writer.write(self._toolkit, labels, drafts, events, context, "history")
         return Backfilled(
-            memory_id=hand.bank,
-            session_id=hand.session,
+            memory_id=labels.bank,
+            session_id=labels.session,
             parsed_events=len(entries),
             ingested_events=len(kept),
             truncated=len(entries) > most,
             next_event=most if len(entries) > most else UNSET,
             skipped=sent.skipped,
             result=event_writer.counted(kept, sum(skip.count for skip in sent.skipped)),
-            summary=await self._summary(arguments, hand),
-            instruction=await event_writer.ask_for_insights(self._toolkit, hand, drafts, kept),
+            summary=await self._summary(arguments, labels),
+            instruction=await event_writer.ask_for_insights(self._toolkit, labels, drafts, kept),
         )
 
     async def _update_task(self, arguments: RecordArguments, context: Context) -> UpdatedTask:
         if not arguments.task_id.strip():
-            raise Refused("task_id: is required by action='update_task'")
+            raise InvalidArgument("task_id: is required by action='update_task'")
         status = status_named(arguments.status, TASK_STATUSES)
         if not status:
-            raise Refused("status: is required by action='update_task'")
+            raise InvalidArgument("status: is required by action='update_task'")
         bank = memory.to_read(self._toolkit, context, arguments.memory_id).bank
         try:
             task = await self._toolkit.engine.change_task(bank, arguments.task_id, status=status)
@@ -244,14 +254,14 @@ class Record:
         )
 
     async def _summary(
-        self, arguments: RecordArguments, hand: event_writer.Hand
+        self, arguments: RecordArguments, labels: event_writer.CallLabels
     ) -> str | UnsetType:
         if not arguments.generate_summary:
             return UNSET
-        return await event_writer.sum_up(self._toolkit, hand) or UNSET
+        return await event_writer.summarise_session(self._toolkit, labels) or UNSET
 
 
-def _told_apart(drafts: list[Draft]) -> list[Draft]:
+def _mark_repetitions(drafts: list[Draft]) -> list[Draft]:
     """A history may say "yes" twice and mean it: the second one is marked, and so is kept.
 
     The mark depends on nothing but the history, so that importing it again changes nothing.

@@ -47,14 +47,14 @@ class Skipped(Struct, frozen=True, kw_only=True):
     indexes: list[int]
 
 
-class Sorted(Struct, frozen=True, kw_only=True):
+class ParsedDrafts(Struct, frozen=True, kw_only=True):
     """What was sent, parted into what can be kept and what cannot."""
 
     drafts: list[Draft]
     skipped: list[Skipped]
 
 
-def sort_out(entries: Sequence[Any]) -> Sorted:
+def parse_drafts(entries: Sequence[Any]) -> ParsedDrafts:
     drafts: list[Draft] = []
     reasons: dict[str, list[int]] = {}
     for index, entry in enumerate(entries):
@@ -63,7 +63,7 @@ def sort_out(entries: Sequence[Any]) -> Sorted:
             drafts.append(read)
         else:
             reasons.setdefault(read, []).append(index)
-    return Sorted(
+    return ParsedDrafts(
         drafts=drafts,
         skipped=[
             Skipped(reason=reason, count=len(at), indexes=at) for reason, at in reasons.items()

@@ -1,4 +1,4 @@
-"""Writing events: labels filled in, written in order, counted, summed up, and asked about."""
+"""Writes events: fills in labels, stores the events in order, counts and summarises them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -7,21 +7,21 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, UnsetType
 
 from daemon.dialects.awareness import memory
-from daemon.dialects.awareness.arguments import RecordArguments, labels, mapping
+from daemon.dialects.awareness.arguments import RecordArguments, check_labels, mapping
 from daemon.dialects.awareness.language import detection, summaries
-from daemon.dialects.awareness.language.keywords import MOST as MOST_TERMS
-from daemon.dialects.awareness.language.keywords import keywords_of
+from daemon.dialects.awareness.language.keywords import TEXT_LIMIT, keywords_of
 from daemon.dialects.awareness.language.vocabulary import EVENT_STATUSES, status_named
-from daemon.dialects.awareness.refusal import FIELDS, Refused
+from daemon.dialects.awareness.refusal import FIELDS, InvalidArgument
 from daemon.dialects.awareness.writing import extraction
 from daemon.dialects.awareness.writing.drafts import Draft
 from daemon.tools import progress
 from daemon.tools.context import Context
+from daemon.tools.offload import offload
 from daemon.tools.toolkit import Toolkit
 from store.errors import InvalidInput
 from store.model import Filters, NewMemory, NewNarrative, Provenance, Put, Query
 
-SUMMED_EVENTS: Final = 200
+SUMMARISED_EVENTS: Final = 200
 KNOWN_CARDS: Final = 5
 
 
@@ -35,7 +35,7 @@ class Counts(Struct, frozen=True, kw_only=True):
     status: str
 
 
-class Hand(Struct, frozen=True, kw_only=True):
+class CallLabels(Struct, frozen=True, kw_only=True):
     """Who writes into which memory, with the labels that hold for all events of the call."""
 
     bank: str
@@ -51,10 +51,10 @@ class Hand(Struct, frozen=True, kw_only=True):
     provenance: Provenance
 
 
-async def hand_for(toolkit: Toolkit, arguments: RecordArguments, context: Context) -> Hand:
+async def labels_for(toolkit: Toolkit, arguments: RecordArguments, context: Context) -> CallLabels:
     """Check the labels of a call. The session is the one named, else that of the connection."""
     actor = _actor(arguments.actor)
-    labels(
+    check_labels(
         source=arguments.source,
         session_id=arguments.session_id,
         user_id=arguments.user_id,
@@ -64,10 +64,10 @@ async def hand_for(toolkit: Toolkit, arguments: RecordArguments, context: Contex
     status = status_named(arguments.status, EVENT_STATUSES) or None
     defaults = mapping("metadata_defaults", arguments.metadata_defaults)
     metadata = mapping("metadata", arguments.metadata)
-    return Hand(
+    return CallLabels(
         bank=await memory.to_write(toolkit, context, arguments.memory_id),
         session=arguments.session_id or await context.session(),
-        # Never empty (dialects/README rule 4): what is shown as a source can be asked for as one.
+        # Never empty (dialects/README rule 4): what is shown as a source can be request for as one.
         source=arguments.source or memory.NAME,
         user=arguments.user_id or None,
         role=arguments.agent_role or None,
@@ -80,36 +80,49 @@ async def hand_for(toolkit: Toolkit, arguments: RecordArguments, context: Contex
     )
 
 
-def event_of(draft: Draft, hand: Hand) -> NewMemory:
+def event_of(draft: Draft, labels: CallLabels) -> NewMemory:
     """The event to be kept: what the draft says, else the call, else what the text tells."""
     return NewMemory(
         kind="event",
         text=draft.text,
         title=draft.title,
-        session=hand.session,
-        source=draft.source or hand.source,
-        user=hand.user,
-        role=hand.role,
-        actor=draft.actor or hand.actor or detection.actor_of(draft.text),
-        event_type=draft.event_type or hand.event_type or detection.event_type_of(draft.text),
-        status=draft.status or hand.status or detection.status_of(draft.text),
-        metadata={**hand.defaults, **hand.metadata, **_origin(draft), **draft.metadata},
-        provenance=hand.provenance,
+        session=labels.session,
+        source=draft.source or labels.source,
+        user=labels.user,
+        role=labels.role,
+        actor=draft.actor or labels.actor or detection.actor_of(draft.text),
+        event_type=draft.event_type or labels.event_type or detection.event_type_of(draft.text),
+        status=draft.status or labels.status or detection.status_of(draft.text),
+        metadata={**labels.defaults, **labels.metadata, **_origin(draft), **draft.metadata},
+        provenance=labels.provenance,
         occurred_at=draft.occurred_at,
     )
 
 
+async def events_of(drafts: Sequence[Draft], labels: CallLabels) -> list[NewMemory]:
+    """The events of these drafts; labels of long texts are detected in a worker thread."""
+    return await offload(lambda: [event_of(draft, labels) for draft in drafts], _characters(drafts))
+
+
 async def write(
-    toolkit: Toolkit, hand: Hand, drafts: Sequence[Draft], context: Context, field: str
+    toolkit: Toolkit,
+    labels: CallLabels,
+    drafts: Sequence[Draft],
+    events: Sequence[NewMemory],
+    context: Context,
+    field: str,
 ) -> list[Put]:
-    """Keep all of them, in order, or none. `field` is what the caller calls them, for refusals."""
-    put = partial(toolkit.engine.put_many, hand.bank, [event_of(draft, hand) for draft in drafts])
+    """Store the events of these drafts in order, all of them or none.
+
+    `field` is the argument that held them; a refusal names it.
+    """
+    put = partial(toolkit.engine.put_many, labels.bank, events)
     try:
         if len(drafts) < progress.MANY:
             return await put()
         return await progress.counted(context, "events", lambda progress: put(progress=progress))
     except InvalidInput as error:
-        raise Refused(_refused(error, drafts, field)) from None
+        raise InvalidArgument(_refused(error, drafts, field)) from None
 
 
 def counted(kept: Sequence[Put], skipped: int = 0) -> Counts:
@@ -125,64 +138,71 @@ def counted(kept: Sequence[Put], skipped: int = 0) -> Counts:
     )
 
 
-async def sum_up(toolkit: Toolkit, hand: Hand) -> str:
+async def summarise_session(toolkit: Toolkit, labels: CallLabels) -> str:
     """Tell the session so far in a few lines, and keep that as its summary."""
     page = await toolkit.engine.timeline(
-        hand.bank,
-        filters=Filters(session=hand.session, user=hand.user, role=hand.role),
-        limit=SUMMED_EVENTS,
+        labels.bank,
+        filters=Filters(session=labels.session, user=labels.user, role=labels.role),
+        limit=SUMMARISED_EVENTS,
     )
-    text = summaries.tell(page.items, summaries.SUMMARY_CHARACTERS)
+    text = summaries.summarise(page.items, summaries.SUMMARY_CHARACTERS)
     if text:
         await toolkit.engine.put_narrative(
-            hand.bank,
+            labels.bank,
             NewNarrative(
                 span="session",
-                name=hand.session,
+                name=labels.session,
                 text=text,
                 count=page.total,
-                session=hand.session,
-                user=hand.user,
-                role=hand.role,
-                provenance=hand.provenance,
+                session=labels.session,
+                user=labels.user,
+                role=labels.role,
+                provenance=labels.provenance,
             ),
         )
     return text
 
 
 async def ask_for_insights(
-    toolkit: Toolkit, hand: Hand, drafts: Sequence[Draft], kept: Sequence[Put]
+    toolkit: Toolkit, labels: CallLabels, drafts: Sequence[Draft], kept: Sequence[Put]
 ) -> str | UnsetType:
-    """The extraction instruction, when something new was written that may hold knowledge."""
-    telling_ones = [
-        (draft, put)
-        for draft, put in zip(drafts, kept, strict=True)
-        if not put.duplicate
-        and extraction.is_telling(draft.text, draft.event_type or hand.event_type)
-    ]
-    if not telling_ones:
+    """The extraction instruction, if a new event was written that may hold knowledge."""
+    new = [(draft, put) for draft, put in zip(drafts, kept, strict=True) if not put.duplicate]
+    candidates = await offload(
+        lambda: [
+            (draft, put)
+            for draft, put in new
+            if extraction.is_worth_extracting(draft.text, draft.event_type or labels.event_type)
+        ],
+        _characters(drafts),
+    )
+    if not candidates:
         return UNSET
-    said = "\n".join(summaries.clip(draft.text, 200) for draft, _ in telling_ones[:5])
+    said = "\n".join(summaries.clip(draft.text, 200) for draft, _ in candidates[:5])
     known = await toolkit.engine.search(
         Query(
-            bank=hand.bank,
+            bank=labels.bank,
             text=said,
-            keywords=keywords_of(said, MOST_TERMS),
+            keywords=keywords_of(said, TEXT_LIMIT),
             mode="keyword",
             limit=KNOWN_CARDS,
             kinds=("card",),
-            filters=Filters(user=hand.user),
+            filters=Filters(user=labels.user),
         )
     )
     return extraction.instruction(
-        [put.id for _, put in telling_ones], hand.session, [hit.item for hit in known.hits]
+        [put.id for _, put in candidates], labels.session, [hit.item for hit in known.hits]
     )
+
+
+def _characters(drafts: Sequence[Draft]) -> int:
+    return sum(len(draft.text) for draft in drafts)
 
 
 def _actor(value: str) -> str | None:
     plain = value.strip().lower()
     if plain and plain not in detection.ACTORS:
-        raise Refused(f"actor: must be one of {', '.join(detection.ACTORS)}")
+        raise InvalidArgument(f"actor: must be one of {', '.join(detection.ACTORS)}")
     return plain or None
 
 

@@ -47,7 +47,7 @@ _KNOWN: Final = "Known cards (do not repeat; supersede what is outdated):\n"
 _END: Final = "[END]"
 
 
-def is_telling(text: str, event_type: str | None) -> bool:
+def is_worth_extracting(text: str, event_type: str | None) -> bool:
     """Whether a recorded text may hold something worth a card.
 
     Decisions and open work may be short.

@@ -1,4 +1,4 @@
-"""Conversation history, in the shapes people have it: JSON, JSON lines, or a transcript."""
+"""Conversation history in its usual formats: JSON, JSON lines, or a plain transcript."""
 
 from typing import Any, Final, cast
 
@@ -12,10 +12,10 @@ LISTS: Final = ("events", "messages", "history", "conversation", "steps", "items
 
 
 def entries_of(history: Any) -> list[Any]:
-    """The single entries of a history, in order; empty when there are none."""
+    """The entries of a history in order; empty if there are none."""
     history = from_text(history)
     if isinstance(history, dict):
-        return _inside(cast("dict[str, Any]", history))
+        return _entries_in(cast("dict[str, Any]", history))
     if isinstance(history, list):
         return cast("list[Any]", history)
     if isinstance(history, str):
@@ -23,7 +23,7 @@ def entries_of(history: Any) -> list[Any]:
     return []
 
 
-def _inside(history: dict[str, Any]) -> list[Any]:
+def _entries_in(history: dict[str, Any]) -> list[Any]:
     for key in LISTS:
         found = from_text(history.get(key))
         if isinstance(found, list):
@@ -32,7 +32,7 @@ def _inside(history: dict[str, Any]) -> list[Any]:
 
 
 def _json_lines(text: str) -> list[Any]:
-    """An object a line, if every line is one."""
+    """One object per line, if every line is an object."""
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or not all(line.lstrip().startswith("{") for line in lines):
         return []
@@ -43,17 +43,22 @@ def _json_lines(text: str) -> list[Any]:
 
 
 def _transcript(text: str) -> list[Any]:
-    """Where speakers are named, a turn each; else a line each."""
+    """One turn per named speaker, or one entry per line if no speaker is named."""
     lines = text.splitlines()
-    if not any(speaker_of(line) for line in lines):
+    speakers = [speaker_of(line) for line in lines]
+    if not any(speakers):
         return [line.strip() for line in lines if line.strip()]
-    turns: list[dict[str, str]] = []
-    for line in lines:
-        named = speaker_of(line)
+    turns: list[tuple[str | None, list[str]]] = []
+    for line, named in zip(lines, speakers, strict=True):
         if named is not None:
-            turns.append({"actor": named[0], "text": named[1]})
+            turns.append((named[0], [named[1]]))
         elif turns:
-            turns[-1]["text"] += f"\n{line}"
+            turns[-1][1].append(line)
         elif line.strip():
-            turns.append({"text": line})
-    return [{**turn, "text": turn["text"].strip()} for turn in turns]
+            turns.append((None, [line]))
+    return [_turn(actor, said) for actor, said in turns]
+
+
+def _turn(actor: str | None, said: list[str]) -> dict[str, str]:
+    text = "\n".join(said).strip()
+    return {"text": text} if actor is None else {"actor": actor, "text": text}

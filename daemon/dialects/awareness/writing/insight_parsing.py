@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from daemon.dialects.awareness.language import detection
-from daemon.dialects.awareness.language.summaries import clip, lead
+from daemon.dialects.awareness.language.summaries import clip, first_sentence
 from daemon.dialects.awareness.language.vocabulary import (
     CARD_STATUSES,
     RISK_STATUSES,
@@ -14,8 +14,8 @@ from daemon.dialects.awareness.language.vocabulary import (
     level_named,
     status_named,
 )
-from daemon.dialects.awareness.refusal import Refused
-from daemon.dialects.awareness.writing.event_writer import Hand
+from daemon.dialects.awareness.refusal import InvalidArgument
+from daemon.dialects.awareness.writing.event_writer import CallLabels
 from daemon.dialects.awareness.writing.extraction import CATEGORIES
 from store.model import AgentProfile, Evidence, NewCard, NewRisk, NewTask
 
@@ -38,7 +38,7 @@ class Correction(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Findings:
+class ParsingReport:
     """What had to be left out or put right while reading."""
 
     def __init__(self) -> None:
@@ -52,107 +52,115 @@ class Findings:
         self.corrected.append(Correction(where=where[:200], reason=reason))
 
 
-def card_of(place: str, entry: dict[str, Any], findings: Findings, hand: Hand) -> NewCard | None:
+def card_of(
+    place: str, entry: dict[str, Any], report: ParsingReport, labels: CallLabels
+) -> NewCard | None:
     title, summary = _text(entry, "title", "name"), _text(entry, "summary", "description")
     if not title and not summary:
-        findings.reject(place, "needs a title or a summary")
+        report.reject(place, "needs a title or a summary")
         return None
-    category, own_tags = _category(place, _text(entry, "category"), findings)
-    tags = (*_texts(place, "tags", entry.pop("tags", None), findings), *own_tags)
-    evidence, sources = _evidence(place, entry.pop("evidence", None), findings)
-    confidence = _share(place, "confidence", entry, findings)
+    category, own_tags = _category(place, _text(entry, "category"), report)
+    tags = (*_texts(place, "tags", entry.pop("tags", None), report), *own_tags)
+    evidence, sources = _evidence(place, entry.pop("evidence", None), report)
+    confidence = _share(place, "confidence", entry, report)
     if confidence is None:
         confidence = UNSAID_WITH_EVIDENCE if evidence else UNSAID
-    status = _status(place, _text(entry, "status"), CARD_STATUSES, findings)
+    status = _status(place, _text(entry, "status"), CARD_STATUSES, report)
     supersedes = _text(entry, *_SUPERSEDES)
-    methods = _methods(place, entry.pop("methods", None), findings)
+    methods = _methods(place, entry.pop("methods", None), report)
     if sources:
         entry["evidence_sources"] = sources
     return NewCard(
         category=category,
-        title=clip(title or lead(summary, 120), 1_000),
+        title=clip(title or first_sentence(summary, 120), 1_000),
         summary=summary or title,
         tags=tags,
         status=status or detection.status_of(f"{title}\n{summary}"),
         confidence=confidence,
-        salience=_number(place, "salience_score", entry, findings),
+        salience=_number(place, "salience_score", entry, report),
         methods=methods,
         evidence=evidence,
         supersedes=supersedes or None,
-        **_by(hand, entry),
+        **_by(labels, entry),
     )
 
 
-def skill_of(place: str, entry: dict[str, Any], findings: Findings, hand: Hand) -> NewCard | None:
+def skill_of(
+    place: str, entry: dict[str, Any], report: ParsingReport, labels: CallLabels
+) -> NewCard | None:
     """A skill is a card of that category: it has versions, evidence and a place in lookups."""
     entry["category"] = "skill"
     for other, name in (("steps", "methods"), ("name", "title")):
         if name not in entry and other in entry:
             entry[name] = entry.pop(other)
-    return card_of(place, entry, findings, hand)
+    return card_of(place, entry, report, labels)
 
 
-def task_of(place: str, entry: dict[str, Any], findings: Findings, hand: Hand) -> NewTask | None:
+def task_of(
+    place: str, entry: dict[str, Any], report: ParsingReport, labels: CallLabels
+) -> NewTask | None:
     title = _text(entry, "title", "task", "text")
     if not title:
-        findings.reject(place, "needs a title")
+        report.reject(place, "needs a title")
         return None
     return NewTask(
         title=clip(title, 1_000),
         detail=_text(entry, "detail", "description"),
-        priority=_level(place, "priority", entry, findings),
-        status=_status(place, _text(entry, "status"), TASK_STATUSES, findings) or "pending",
+        priority=_level(place, "priority", entry, report),
+        status=_status(place, _text(entry, "status"), TASK_STATUSES, report) or "pending",
         context=_text(entry, "context") or None,
         effort=_text(entry, "estimated_effort", "effort") or None,
-        **_by(hand, entry),
+        **_by(labels, entry),
     )
 
 
-def risk_of(place: str, entry: dict[str, Any], findings: Findings, hand: Hand) -> NewRisk | None:
+def risk_of(
+    place: str, entry: dict[str, Any], report: ParsingReport, labels: CallLabels
+) -> NewRisk | None:
     title = _text(entry, "title", "risk")
     detail = _text(entry, "detail", "description")
     if not title and not detail:
-        findings.reject(place, "needs a title")
+        report.reject(place, "needs a title")
         return None
     return NewRisk(
-        title=clip(title or lead(detail, 120), 1_000),
+        title=clip(title or first_sentence(detail, 120), 1_000),
         detail=detail,
-        level=_level(place, "level", entry, findings),
+        level=_level(place, "level", entry, report),
         mitigation=_text(entry, "mitigation"),
-        status=_status(place, _text(entry, "status"), RISK_STATUSES, findings) or "active",
-        **_by(hand, entry),
+        status=_status(place, _text(entry, "status"), RISK_STATUSES, report) or "active",
+        **_by(labels, entry),
     )
 
 
 def profile_of(
-    place: str, entry: dict[str, Any], findings: Findings, _hand: Hand
+    place: str, entry: dict[str, Any], report: ParsingReport, _labels: CallLabels
 ) -> AgentProfile | None:
     try:
         profile = msgspec.convert(entry, AgentProfile)
     except msgspec.ValidationError as error:
-        findings.reject(place, str(error).replace("`", "").replace("$.", ""))
+        report.reject(place, str(error).replace("`", "").replace("$.", ""))
         return None
     if not profile.agent_role.strip():
-        findings.reject(place, "agent_role: must not be empty")
+        report.reject(place, "agent_role: must not be empty")
         return None
     unknown = set(entry) - set(AgentProfile.__struct_fields__)
     if unknown:
-        findings.correct(place, f"profiles have no {', '.join(sorted(unknown))}: left out")
+        report.correct(place, f"profiles have no {', '.join(sorted(unknown))}: left out")
     return profile
 
 
 # --- members ----------------------------------------------------------------------------------
 
 
-def _by(hand: Hand, rest: dict[str, Any]) -> dict[str, Any]:
+def _by(labels: CallLabels, rest: dict[str, Any]) -> dict[str, Any]:
     """Whose it is; what no field was found for stays in the metadata."""
     return {
-        "session": hand.session,
-        "source": hand.source,
-        "user": hand.user,
-        "role": hand.role,
-        "metadata": {**hand.defaults, **hand.metadata, **rest},
-        "provenance": hand.provenance,
+        "session": labels.session,
+        "source": labels.source,
+        "user": labels.user,
+        "role": labels.role,
+        "metadata": {**labels.defaults, **labels.metadata, **rest},
+        "provenance": labels.provenance,
     }
 
 
@@ -167,24 +175,24 @@ def _text(entry: dict[str, Any], *names: str) -> str:
     return ""
 
 
-def _texts(place: str, name: str, value: Any, findings: Findings) -> tuple[str, ...]:
+def _texts(place: str, name: str, value: Any, report: ParsingReport) -> tuple[str, ...]:
     if value is None:
         return ()
     if isinstance(value, str):
         value = value.split(",")
     if not isinstance(value, list):
-        findings.correct(f"{place}.{name}", "must be an array of texts: left out")
+        report.correct(f"{place}.{name}", "must be an array of texts: left out")
         return ()
     texts = [entry.strip() for entry in cast("list[Any]", value) if isinstance(entry, str)]
     if len(texts) < len(cast("list[Any]", value)):
-        findings.correct(f"{place}.{name}", "entries that are no text were left out")
+        report.correct(f"{place}.{name}", "entries that are no text were left out")
     return tuple(dict.fromkeys(text for text in texts if text))
 
 
-def _methods(place: str, value: Any, findings: Findings) -> tuple[str, ...]:
+def _methods(place: str, value: Any, report: ParsingReport) -> tuple[str, ...]:
     """Steps, as texts or as {step, description} objects, in their order."""
     if not isinstance(value, list):
-        return _texts(place, "methods", value, findings)
+        return _texts(place, "methods", value, report)
     steps: list[str] = []
     for entry in cast("list[Any]", value):
         if isinstance(entry, dict):
@@ -194,18 +202,20 @@ def _methods(place: str, value: Any, findings: Findings) -> tuple[str, ...]:
         elif isinstance(entry, str) and entry.strip():
             steps.append(entry.strip())
         else:
-            findings.correct(f"{place}.methods", "entries that are no text were left out")
+            report.correct(f"{place}.methods", "entries that are no text were left out")
     return tuple(steps)
 
 
-def _evidence(place: str, value: Any, findings: Findings) -> tuple[tuple[Evidence, ...], list[str]]:
+def _evidence(
+    place: str, value: Any, report: ParsingReport
+) -> tuple[tuple[Evidence, ...], list[str]]:
     """Quotations, and the sources they claim; whether they were said is found out by the store."""
     if value is None:
         return (), []
     if isinstance(value, (str, dict)):
         value = [value]
     if not isinstance(value, list):
-        findings.correct(f"{place}.evidence", "must be an array of {snippet}: left out")
+        report.correct(f"{place}.evidence", "must be an array of {snippet}: left out")
         return (), []
     pieces: list[Evidence] = []
     sources: list[str] = []
@@ -213,7 +223,7 @@ def _evidence(place: str, value: Any, findings: Findings) -> tuple[tuple[Evidenc
         members = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {"snippet": entry}
         snippet = next((members[n] for n in _SNIPPETS if isinstance(members.get(n), str)), "")
         if not snippet.strip():
-            findings.correct(f"{place}.evidence", "a piece without a snippet was left out")
+            report.correct(f"{place}.evidence", "a piece without a snippet was left out")
             continue
         pieces.append(Evidence(snippet=clip(snippet.strip(), SNIPPET)))
         if isinstance(members.get("source"), str):
@@ -221,48 +231,48 @@ def _evidence(place: str, value: Any, findings: Findings) -> tuple[tuple[Evidenc
     return tuple(pieces), sources
 
 
-def _category(place: str, value: str, findings: Findings) -> tuple[str, tuple[str, ...]]:
+def _category(place: str, value: str, report: ParsingReport) -> tuple[str, tuple[str, ...]]:
     plain = value.lower().replace("-", "_").replace(" ", "_")
     if plain in CATEGORIES:
         return plain, ()
-    findings.correct(
+    report.correct(
         f"{place}.category",
         f"'{value}' is not a category: kept as key_point" + (", tagged with it" if value else ""),
     )
     return "key_point", (value,) if value else ()
 
 
-def _status(place: str, value: str, statuses: tuple[str, ...], findings: Findings) -> str:
+def _status(place: str, value: str, statuses: tuple[str, ...], report: ParsingReport) -> str:
     try:
         found = status_named(value, statuses)
-    except Refused as refused:
-        findings.correct(f"{place}.status", f"{refused.args[0].partition(': ')[2]}: left out")
+    except InvalidArgument as refused:
+        report.correct(f"{place}.status", f"{refused.args[0].partition(': ')[2]}: left out")
         return ""
     # A card becomes superseded by another card, not by saying so.
     return "" if found == "superseded" else found
 
 
-def _level(place: str, name: str, entry: dict[str, Any], findings: Findings) -> str:
+def _level(place: str, name: str, entry: dict[str, Any], report: ParsingReport) -> str:
     value = entry.pop(name, None)
     found = level_named(value) if isinstance(value, str) else None
     if found is None and value is not None:
-        findings.correct(f"{place}.{name}", "must be one of high, medium, low: taken as medium")
+        report.correct(f"{place}.{name}", "must be one of high, medium, low: taken as medium")
     return found or "medium"
 
 
-def _share(place: str, name: str, entry: dict[str, Any], findings: Findings) -> float | None:
-    value = _number(place, name, entry, findings)
+def _share(place: str, name: str, entry: dict[str, Any], report: ParsingReport) -> float | None:
+    value = _number(place, name, entry, report)
     if value is not None and not 0.0 <= value <= 1.0:
-        findings.correct(f"{place}.{name}", "must be from 0 to 1: left out")
+        report.correct(f"{place}.{name}", "must be from 0 to 1: left out")
         return None
     return value
 
 
-def _number(place: str, name: str, entry: dict[str, Any], findings: Findings) -> float | None:
+def _number(place: str, name: str, entry: dict[str, Any], report: ParsingReport) -> float | None:
     value = entry.pop(name, None)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        findings.correct(f"{place}.{name}", "must be a number: left out")
+        report.correct(f"{place}.{name}", "must be a number: left out")
         return None
     return float(value)

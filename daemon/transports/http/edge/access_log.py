@@ -1,6 +1,6 @@
-"""One structured line a request: who asked for what, how it ended, how long it took.
+"""One structured log line per HTTP request: caller, route, outcome, duration.
 
-Paths are named by route, methods and tools by their known names: what a stranger makes up never
+Paths are logged by route, methods and tools by their registered names, so that no invented string
 becomes a label or a log field. Contents, queries, tokens and session handles are never logged.
 """
 
@@ -16,8 +16,8 @@ from daemon.transports.http.edge.messages import Send
 log: Final = structlog.get_logger()
 
 
-class Access(Struct, eq=False):
-    """What is known of a request when it ends."""
+class AccessRecord(Struct, eq=False):
+    """The facts about one request; handlers fill it in, the router writes it."""
 
     verb: str
     route: str = "?"
@@ -29,36 +29,37 @@ class Access(Struct, eq=False):
     tool: str = ""
     trace_id: str = ""
     traceparent: str | None = None
-    took: int = 0
-    gave: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
     is_stream: bool = False
 
     def trace(self, traceparent: str | None) -> None:
-        """Carry on a W3C trace; what is not one is simply not carried on."""
+        """Continue a W3C trace; a malformed `traceparent` is ignored."""
         found = trace_id(traceparent)
         if found:
             self.trace_id, self.traceparent = found, traceparent
 
-    def watching(self, send: Send) -> Send:
-        """A `send` that notes the status and the size of what goes out."""
+    def watch(self, send: Send) -> Send:
+        """Wrap `send`, so that the status and the size of the response are recorded."""
 
         async def watched(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 self.status = message["status"]
             elif self.verb != "HEAD":
-                self.gave += len(message.get("body", b""))
+                self.bytes_out += len(message.get("body", b""))
             await send(message)
 
         return watched
 
     def write(self, seconds: float) -> None:
+        """Write the log line."""
         fields: dict[str, object] = {
             "verb": self.verb,
             "route": self.route,
             "status": self.status,
             "ms": round(seconds * 1000, 2),
-            "bytes_in": self.took,
-            "bytes_out": self.gave,
+            "bytes_in": self.bytes_in,
+            "bytes_out": self.bytes_out,
         }
         for name in ("principal", "session", "era", "method", "tool", "trace_id"):
             value = getattr(self, name)

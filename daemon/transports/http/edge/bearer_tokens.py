@@ -1,9 +1,9 @@
-"""Who an HTTP caller is: bearer tokens in memory, kept up with their file.
+"""Bearer tokens in memory, reloaded when their file changes.
 
-Only digests are held, and every one of them is compared, in constant time, whatever the first ones
-said. The file is looked at again with every request (its name, not its content) and once a second
-for the sake of streams that are open: a token that was revoked opens nothing from then on. A file
-that has become wrong lets nobody in until it is right again; at the start it stops the daemon.
+Only digests are held. A lookup compares all of them in constant time. Every request checks whether
+the file has changed (by `lstat`, without reading it), and a timer does so once a second for open
+streams; a revoked token is rejected from then on. While the file is invalid, every token is
+rejected; at start-up an invalid file stops the daemon.
 """
 
 import hmac
@@ -18,23 +18,23 @@ from daemon.transports.http.edge.token_file import digest_of, read_entries
 
 log: Final = structlog.get_logger()
 
-#: What tells one state of the file from another.
-Mark = tuple[int, int, int, int, int] | None
+#: The identity of one state of the file: inode, times, size, mode.
+FileState = tuple[int, int, int, int, int] | None
 
 
 class Tokens:
-    """The tokens we know. Without a file nobody needs one; with one, somebody without is nobody."""
+    """The known tokens. With a token file, requests without a token are unauthenticated."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._entries: list[tuple[bytes, Principal]] = []
-        #: What each name could do, by the last file that was right.
+        #: The digest and rights of each name, from the last valid file.
         self._rights: dict[str, tuple[bytes, Principal]] = {}
-        self._mark: Mark = None
-        #: What is wrong with the file, while something is.
+        self._file_state: FileState = None
+        #: The problem that health reports while the file is invalid.
         self.trouble = ""
         if path is not None:
-            self._mark = _mark(path)
+            self._file_state = _file_state(path)
             self._load(path)
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class Tokens:
         return self._path is not None
 
     def principal(self, authorization: str) -> Principal | None:
-        """Whose token an Authorization header carries; None when it is nobody's."""
+        """The principal of an Authorization header; None for an unknown token."""
         scheme, _, secret = authorization.partition(" ")
         shown = digest_of(secret.strip(" "))
         found: Principal | None = None
@@ -55,14 +55,14 @@ class Tokens:
         return found if scheme.lower() == "bearer" else None
 
     def refresh(self) -> frozenset[str]:
-        """Read the file again if it changed; the names whose rights are not what they were.
+        """Reload the file if it changed; gives the names whose rights changed.
 
-        From a file that is wrong nothing follows for those who are in: only the door is shut.
+        An invalid file rejects new requests, but does not end those that are running.
         """
-        if self._path is None or _mark(self._path) == self._mark:
+        if self._path is None or _file_state(self._path) == self._file_state:
             return frozenset()
         before = self._rights
-        self._mark = _mark(self._path)
+        self._file_state = _file_state(self._path)
         try:
             self._load(self._path)
         except Exit as exit:
@@ -79,7 +79,7 @@ class Tokens:
         self._rights = {entry[1].name: entry for entry in self._entries}
 
 
-def _mark(path: Path) -> Mark:
+def _file_state(path: Path) -> FileState:
     try:
         found = path.lstat()
     except OSError:

@@ -1,12 +1,17 @@
-"""uvicorn's HTTP/1.1 parser behind a door that does not wait for ever.
+"""One accepted HTTP/1.1 connection: uvicorn's parser, with limits on time and size.
 
-uvicorn bounds neither the time a request may take to arrive nor the size of its head. Here both
-have a limit, as has the number of connections; a request for another server (absolute form) is not
-ours to answer. What is refused before its head is whole never becomes a request: no handler hears
-of it. The head of an answer waits for its body, so that an answer is one packet and one wake-up.
+uvicorn limits neither the time a request may take to arrive nor the size of its head. This module
+adds both limits, and a limit on the number of connections. A request rejected here never reaches a
+handler. A request in absolute form, meant for a proxy, is rejected too. The head of a response is
+held back until its body, so that a response is one packet.
+
+The class extends `HttpToolsProtocol`, which uvicorn does not document as an interface. It overrides
+`Protocol` and parser callbacks and reads public attributes; `UVICORN_MEMBERS` lists them, a test
+checks them, and pyproject.toml bounds the version range.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from email.utils import formatdate
@@ -18,11 +23,49 @@ from uvicorn.server import ServerState
 
 from daemon.transports.http.edge.messages import CODES, Pace, error_body
 
-MOST_HEADERS: Final = 100
-MOST_HEAD_BYTES: Final = 16 * 1024
-#: How long we go on reading, and forgetting, what is still being sent to us after our last word:
-#: closing at once would take that word away from whoever is still sending.
+MAX_HEADERS: Final = 100
+MAX_HEAD_BYTES: Final = 16 * 1024
+#: How long input is read and discarded after the last response. Closing at once would send a TCP
+#: reset, and a client that is still sending would lose the response.
 LINGER_SECONDS: Final = 2.0
+
+#: The members of uvicorn's classes that this module uses, besides documented interfaces.
+UVICORN_MEMBERS: Final = {
+    HttpToolsProtocol: (
+        "connection_made",
+        "connection_lost",
+        "data_received",
+        "on_message_begin",
+        "on_headers_complete",
+        "on_body",
+        "on_message_complete",
+        "on_response_complete",
+        "send_400_response",
+        "shutdown",
+    ),
+    RequestResponseCycle: ("run_asgi",),
+}
+#: The attributes that uvicorn sets on a connection and on a request's cycle.
+CONNECTION_ATTRIBUTES: Final = (
+    "connections",
+    "cycle",
+    "flow",
+    "headers",
+    "logger",
+    "loop",
+    "pipeline",
+    "scope",
+    "tasks",
+    "timeout_keep_alive_task",
+    "transport",
+)
+CYCLE_ATTRIBUTES: Final = (
+    "disconnected",
+    "message_event",
+    "response_complete",
+    "response_started",
+    "transport",
+)
 
 _REASONS: Final = {
     400: b"Bad Request",
@@ -32,57 +75,65 @@ _REASONS: Final = {
     503: b"Service Unavailable",
 }
 
+#: uvicorn warns about malformed requests and unsupported upgrades. Both are answered and counted
+#: here, and stderr belongs to structlog.
+_silent: Final = logging.getLogger("recalld.uvicorn")
+_silent.disabled = True
 
-class Doorway(ServerState):
-    """What all connections share."""
+
+class ConnectionState(ServerState):
+    """The state that all connections share."""
 
     def __init__(self, connections: int, pace: Pace) -> None:
         super().__init__()
         self.pace = pace
-        self.most_connections = connections
-        #: Refused before they were a request, by status.
-        self.refused: dict[tuple[str, ...], int] = {}
+        self.max_connections = connections
+        #: Connections rejected before they sent a complete request, by status.
+        self.rejected: dict[tuple[str, ...], int] = {}
         self._dated = 0.0
 
-    def date(self, now: float) -> None:
-        """Keep the Date header right, to the second, without a timer."""
+    def update_date(self, now: float) -> None:
+        """Keep the Date header accurate to the second, without a timer."""
         if now - self._dated >= 1.0:
             self._dated = now
             self.default_headers = [(b"date", formatdate(usegmt=True).encode())]
 
 
-class Door(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """One accepted connection."""
 
-    def __init__(self, config: Config, doorway: Doorway) -> None:
-        super().__init__(config=config, server_state=doorway, app_state={})
-        self._doorway = doorway
+    def __init__(self, config: Config, state: ConnectionState) -> None:
+        super().__init__(config=config, server_state=state, app_state={})
+        self.logger = _silent
+        self._state = state
         self._deadline: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._in_head = True
         self._in_body = False
         self._is_shut = False
         self._is_lingering = False
-        #: The request whose body is being read has a cycle of its own: what answers it.
+        #: Whether the request whose body is being read has a cycle (a handler) already.
         self._has_cycle = False
-        #: The cycle whose handler runs, or ran last; uvicorn's own `cycle` is the newest, which
-        #: may still wait behind it.
+        #: The cycle whose handler runs or ran last. uvicorn's `cycle` is the newest one, which may
+        #: still be queued behind it.
         self._active: RequestResponseCycle | None = None
-        #: What is said last, when everything before it is answered.
-        self._farewell = b""
-        self._is_patient = True
+        #: The error response that is sent after all earlier requests are answered.
+        self._last_response = b""
+        self._may_linger = True
+
+    # --- called by asyncio and by the parser -------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if len(self.connections) > self._doorway.most_connections:
-            self._turn_away(503, f"at most {self._doorway.most_connections} connections")
+        if len(self.connections) > self._state.max_connections:
+            self._reject(503, f"at most {self._state.max_connections} connections")
             return
-        self._start_clock(self._doorway.pace.head)
+        self._start_timer(self._state.pace.head)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_clock()
+        self._stop_timer()
         if self._active is not None:
-            _hang_up(self._active)
+            _disconnect(self._active)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -91,49 +142,51 @@ class Door(HttpToolsProtocol):
         if self._in_head:
             self._head_bytes += len(data)
         super().data_received(data)
-        # A clock runs only while a request is under way: most arrive whole, and need none.
+        # The timer runs only while a request is incomplete; most requests arrive in one piece.
         if self._in_body:
             if self._deadline is None:
-                self._start_clock(self._doorway.pace.body)
+                self._start_timer(self._state.pace.body)
         elif self._head_bytes:
             if self._deadline is None:
-                self._start_clock(self._doorway.pace.head)
-            # What is still in the head after all of `data` was read is all head.
-            if self._head_bytes > MOST_HEAD_BYTES:
-                self._turn_away(431, f"the head of a request is at most {MOST_HEAD_BYTES} bytes")
+                self._start_timer(self._state.pace.head)
+            # All of `data` has been parsed, so `_head_bytes` counts an incomplete head only.
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self._reject(431, f"the head of a request is at most {MAX_HEAD_BYTES} bytes")
 
     def on_message_begin(self) -> None:
         self._in_head = True
         self._has_cycle = False
-        # At least this: it may have begun in a chunk that was counted for the request before it.
+        # At least 1: the request may begin in a chunk that was counted for the one before it.
         self._head_bytes = max(1, self._head_bytes)
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._stop_clock()
+        self._stop_timer()
         self._in_head = False
         self._in_body = True
         self._head_bytes = 0
         if self._is_shut:
             return
         head = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        if len(self.headers) > MOST_HEADERS or head > MOST_HEAD_BYTES:
-            self._turn_away(431, f"at most {MOST_HEADERS} headers, {MOST_HEAD_BYTES} bytes in all")
+        if len(self.headers) > MAX_HEADERS or head > MAX_HEAD_BYTES:
+            self._reject(431, f"at most {MAX_HEADERS} headers, {MAX_HEAD_BYTES} bytes in all")
             return
         if not self.url.startswith(b"/") and self.url != b"*":
-            self._turn_away(403, "this is no proxy: the request target must be a path")
+            self._reject(403, "this is no proxy: the request target must be a path")
             return
         codings = b",".join(v for n, v in self.headers if n == b"transfer-encoding").lower()
         if codings.strip() not in (b"", b"chunked"):
-            self._turn_away(400, "the only transfer coding we take is chunked")
+            self._reject(400, "the only supported transfer coding is chunked")
             return
         if self.url == b"*":
             self.url = b"/"
-        self._doorway.date(time.monotonic())
+        self._state.update_date(time.monotonic())
         super().on_headers_complete()
         self._has_cycle = True
-        if self.scope["method"] != "HEAD":  # whose answer has no body to wait for
-            together = _Together(self.transport, self._close_gently)
+        if not (self.pipeline and self.pipeline[0][0] is self.cycle):
+            self._active = self.cycle  # uvicorn has started its handler
+        if self.scope["method"] != "HEAD":  # the response to HEAD has no body to wait for
+            together = _HeadWithBody(self.transport, self._close_gently)
             self.cycle.transport = cast("asyncio.Transport", together)
 
     def on_body(self, body: bytes) -> None:
@@ -141,75 +194,76 @@ class Door(HttpToolsProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._stop_clock()
+        self._stop_timer()
         self._in_head = True
         self._in_body = False
         self._has_cycle = False
         if not self._is_shut:
             super().on_message_complete()
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._active = cycle
-        super()._start_asgi_task(cycle, app)
-
     def on_response_complete(self) -> None:
         if self._is_lingering:
             return
+        following = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
-        if self._farewell and not self._is_answering():
+        if following is not None and not (self.pipeline and self.pipeline[-1][0] is following):
+            self._active = following  # uvicorn has started its handler
+        if self._last_response and not self._is_answering():
             self._leave()
 
     def send_400_response(self, msg: str) -> None:
-        self._turn_away(400, "this is not HTTP/1.1 as we understand it")
+        self._reject(400, "this is not valid HTTP/1.1")
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """Upgrades are not offered; the request is answered as if none was asked for."""
+    # --- limits and the end ------------------------------------------------------------------
 
-    # -----------------------------------------------------------------------------------------
+    def _start_timer(self, seconds: float) -> None:
+        self._deadline = self.loop.call_later(seconds, self._time_out)
 
-    def _start_clock(self, seconds: float) -> None:
-        self._deadline = self.loop.call_later(seconds, self._too_slow)
-
-    def _stop_clock(self) -> None:
+    def _stop_timer(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _too_slow(self) -> None:
-        pace = self._doorway.pace
-        what, seconds = ("body", pace.body) if self._in_body else ("head", pace.head)
-        if self.flow.read_paused:  # it is we who do not read
-            self._start_clock(seconds)
+    def _stop_keep_alive_timer(self) -> None:
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
+
+    def _time_out(self) -> None:
+        pace = self._state.pace
+        part, seconds = ("body", pace.body) if self._in_body else ("head", pace.head)
+        if self.flow.read_paused:  # the delay is ours: we are not reading
+            self._start_timer(seconds)
         else:
-            self._turn_away(408, f"the {what} of a request must arrive in {seconds:g} s")
+            self._reject(408, f"the {part} of a request must arrive in {seconds:g} s")
 
-    def _turn_away(self, status: int, message: str) -> None:
-        """Refuse the request that is being read, after those before it are answered.
+    def _reject(self, status: int, message: str) -> None:
+        """Reject the request that is being read, after all earlier requests are answered.
 
-        Nothing is ever written into a response that is under way.
+        Nothing is written into a response under way.
         """
         if self._is_shut:
             return
         self._is_shut = True
-        self._stop_clock()
-        refused, label = self._doorway.refused, (str(status),)
-        refused[label] = refused.get(label, 0) + 1
+        self._stop_timer()
+        rejected, label = self._state.rejected, (str(status),)
+        rejected[label] = rejected.get(label, 0) + 1
         if self.transport.is_closing():
             return
-        # Who was too slow, or one too many, gets no more of our time.
-        self._is_patient = status not in (408, 503)
+        # A slow client or one over the limit is not waited for.
+        self._may_linger = status not in (408, 503)
         body = error_body(CODES[status], message)
-        self._farewell = (
+        self._last_response = (
             b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
             b"connection: close\r\n\r\n%s" % (status, _REASONS[status], len(body), body)
         )
         if self._has_cycle:
             if self.pipeline and self.pipeline[0][0] is self.cycle:
-                self.pipeline.popleft()  # it waits behind others, and will not have its turn
+                self.pipeline.popleft()  # it is queued behind others and will not be started
             else:
                 if self.cycle.response_started:
-                    self._farewell = b""  # answered already, before all of it was here
-                _hang_up(self.cycle)
+                    self._last_response = b""  # answered already, before it was complete
+                _disconnect(self.cycle)
                 self._leave()
                 return
         if not self._is_answering():
@@ -219,40 +273,40 @@ class Door(HttpToolsProtocol):
         return self._active is not None and not self._active.response_complete
 
     def _leave(self) -> None:
-        self._unset_keepalive_if_required()
+        self._stop_keep_alive_timer()
         if not self.transport.is_closing():
-            if self._farewell:
-                self.transport.write(self._farewell)
-            if self._is_patient:
+            if self._last_response:
+                self.transport.write(self._last_response)
+            if self._may_linger:
                 self._close_gently()
             else:
                 self.transport.close()
 
     def _close_gently(self) -> None:
-        """Close; while the rest of a request is still on its way, our side only, and then soon."""
+        """Close the connection; while a request is still arriving, close our side first."""
         if self._is_lingering:
             return
-        if not (self._has_cycle or self._farewell) or self.transport.is_closing():
+        if not (self._has_cycle or self._last_response) or self.transport.is_closing():
             self.transport.close()
             return
         self._is_shut = self._is_lingering = True
         self.pipeline.clear()
-        self._stop_clock()
-        self._unset_keepalive_if_required()
+        self._stop_timer()
+        self._stop_keep_alive_timer()
         self.flow.resume_reading()
         self.transport.write_eof()
         self._deadline = self.loop.call_later(LINGER_SECONDS, self.transport.close)
 
 
-def _hang_up(cycle: RequestResponseCycle) -> None:
-    """Tell a handler that nobody is there any more; what it still says goes nowhere."""
+def _disconnect(cycle: RequestResponseCycle) -> None:
+    """Make a handler see that its client is gone; its further output is discarded."""
     if not cycle.response_complete:
         cycle.disconnected = True
         cycle.message_event.set()
 
 
-class _Together:
-    """A transport that sends the head of an answer with the first of its body."""
+class _HeadWithBody:
+    """A transport that sends the head of a response together with the first part of its body."""
 
     __slots__ = ("_close", "_held", "_transport")
 
@@ -264,7 +318,7 @@ class _Together:
     def write(self, data: bytes) -> None:
         held = self._held
         if held is None:
-            # The first thing written is the head; a "100 Continue" goes out at once.
+            # The first write is the head, unless it is "100 Continue", which is sent at once.
             if data.startswith(b"HTTP/1.1 100"):
                 self._transport.write(data)
             else:

@@ -1,9 +1,9 @@
-"""Who gets in: checked on every route, before a byte of the body is read.
+"""Host, Origin and token checks on every route, before the body is read.
 
-A web page anywhere can make a browser send requests to this machine. What tells them apart from a
-person's own programs is what the browser says: the Host it believes it talks to (a rebound name is
-not one of ours) and the Origin of the page. Both must be on our lists; the token, where there is
-one, comes after that.
+Any web page can make a browser send requests to this machine. The browser itself distinguishes them
+from the requests of local programs: it sends the Host it believes it talks to (after DNS rebinding,
+a foreign name) and the Origin of the page. Both must be on our lists. The token is checked after
+that.
 """
 
 import re
@@ -13,13 +13,13 @@ from daemon.tools.authority import OWNER, Principal
 from daemon.transports.http.edge.bearer_tokens import Tokens
 from daemon.transports.http.edge.messages import CLOSE, RawHeaders, Refusal, Scope
 
-#: The names of this machine for itself.
+#: The names of the loopback interface.
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 _ORIGIN: Final = re.compile(r"https?://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?")
 _EVERYONE: Final = "*"
 
-#: Request headers a page on an allowed origin may send.
+#: The request headers that a page on an allowed origin may send.
 _REQUEST_HEADERS: Final = (
     "Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name,"
     " Mcp-Session-Id, traceparent"
@@ -29,7 +29,7 @@ _PARAM_HEADER: Final = re.compile(r"mcp-param-[!#$%&'*+.^_`|~0-9a-z-]+")
 
 
 class Guard:
-    """The lists, and the checks against them."""
+    """The allowed hosts, origins and tokens."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Guard:
         return self._tokens.are_needed
 
     def admit(self, scope: Scope) -> tuple[str | None, str | None]:
-        """Host and Origin, before anything else; gives (origin, authorization) or raises 403."""
+        """Check Host and Origin; gives (origin, authorization) or raises a 403 refusal."""
         hosts: list[bytes] = []
         origins: list[bytes] = []
         authorizations: list[bytes] = []
@@ -82,13 +82,13 @@ class Guard:
         )
 
     def identify(self, authorization: str | None) -> Principal | None:
-        """Who is calling; None when a token is needed and this is none of ours."""
+        """The caller; None if a token is required and this one is unknown."""
         if not self._tokens.are_needed:
             return OWNER
         return self._tokens.principal(authorization) if authorization is not None else None
 
-    def shared(self, origin: str | None) -> RawHeaders:
-        """What lets a page on an allowed origin read the answer."""
+    def cors_headers(self, origin: str | None) -> RawHeaders:
+        """The headers that let a page on an allowed origin read the response."""
         if origin is None:
             return []
         return [
@@ -99,7 +99,7 @@ class Guard:
 
 
 def preflight(scope: Scope, allow: bytes) -> RawHeaders:
-    """The answer to a browser that asks before it sends."""
+    """The headers of the answer to a CORS preflight request."""
     asked = b""
     is_private = False
     for name, value in scope["headers"]:

@@ -1,7 +1,7 @@
-"""HTTP in small pieces: the headers of a request, its body within bounds, an answer.
+"""HTTP messages: request headers, bounded bodies, responses and errors.
 
-Every refusal has the one error schema: `{"error": {"code": …, "message": …}}`, where the code is a
-word of `CODES` and the message says what was wrong and what would be right.
+Every error has one schema: `{"error": {"code": …, "message": …}}`. The code is a word of `CODES`;
+the message names the problem and the rule.
 """
 
 import re
@@ -18,28 +18,28 @@ RawHeaders = list[tuple[bytes, bytes]]
 
 
 class Pace(Struct, frozen=True, kw_only=True):
-    """How long we wait for what, in seconds."""
+    """The timeouts and intervals of HTTP, in seconds."""
 
-    #: For the head of a request, for its body, and between requests.
+    #: Timeouts for the head of a request, for its body, and between requests.
     head: float = 5.0
     body: float = 30.0
     idle: float = 75.0
-    #: A call that has said nothing for this long is answered as a stream, which can be kept alive.
+    #: A call that is silent for this long is answered as a stream, which can be kept alive.
     commit: float = 2.0
     keep_alive: float = 15.0
-    #: How often the token file is looked at when nobody asks for anything.
+    #: How often the token file is checked between requests.
     tokens: float = 1.0
 
 
 JSON: Final = (b"content-type", b"application/json")
-#: Said with every answer: it is for this caller only, and nothing else than its type says.
+#: Headers of every response: do not cache it, do not guess its type.
 PLAIN: Final[RawHeaders] = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 ]
 CLOSE: Final = (b"connection", b"close")
 
-#: The code word of each status; seed 004's where it has one.
+#: The code word of each status; Context Harness defines some of them.
 CODES: Final[dict[int, str]] = {
     400: "bad_request",
     401: "unauthorized",
@@ -59,14 +59,14 @@ CODES: Final[dict[int, str]] = {
     507: "full",
 }
 
-#: A parameter of a media type: its name, and its value in quotes or without.
+#: A parameter of a media type: name, quoted value, plain value.
 _PARAMETER: Final = re.compile(r"""([^\s;="]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))""")
 
 _encoder: Final = msgspec.json.Encoder()
 
 
 class Refusal(Exception):
-    """An HTTP request that is answered with an error: its status, and what to do about it."""
+    """An HTTP error response: its status, message, code word and headers."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ def error_body(code: str, message: str) -> bytes:
 
 
 def headers_of(scope: Scope) -> dict[str, list[str]]:
-    """Header values by lower-case name, in order, without the blanks around them (H20)."""
+    """Header values by lower-case name, in order, without surrounding whitespace."""
     found: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
         found.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1").strip(" \t"))
@@ -97,19 +97,19 @@ def headers_of(scope: Scope) -> dict[str, list[str]]:
 
 
 def only(headers: dict[str, list[str]], name: str) -> str | None:
-    """The value of a header that may be given once; None when absent."""
+    """The value of a header that must not be repeated; None if absent."""
     values = headers.get(name)
     if values is None:
         return None
     if len(values) != 1:
-        raise Refusal(400, f"the {name} header is given more than once")
+        raise Refusal(400, f"the {name} header must not be repeated")
     return values[0]
 
 
 async def reply(
     send: Send, status: int, body: bytes = b"", headers: Iterable[tuple[bytes, bytes]] = ()
 ) -> None:
-    """A whole answer; JSON unless it is empty or says another type itself."""
+    """Send a complete response; JSON, unless it is empty or `headers` name another type."""
     given: RawHeaders = [*PLAIN, *headers]
     if status not in (202, 204):
         given.append((b"content-length", b"%d" % len(body)))
@@ -127,7 +127,7 @@ async def refuse(send: Send, refusal: Refusal) -> None:
 
 
 def require_json(headers: dict[str, list[str]]) -> None:
-    """415 unless the body is JSON: what a web page can send without asking never is."""
+    """Raise 415 unless the body is JSON. A page cannot send JSON without a CORS preflight."""
     kind, _, parameters = (only(headers, "content-type") or "").partition(";")
     if kind.strip().lower() != "application/json":
         raise Refusal(415, "Content-Type must be application/json", headers=[CLOSE])
@@ -140,7 +140,7 @@ def require_json(headers: dict[str, list[str]]) -> None:
 
 
 async def read_body(headers: dict[str, list[str]], receive: Receive, limit: int) -> bytes:
-    """The body, within its size (its time is the door's business); `Gone` if the client left."""
+    """The body, up to `limit` bytes (`connection` limits its time); `Gone` if the client left."""
     announced = only(headers, "content-length")
     if announced is not None and announced.isdigit() and int(announced) > limit:
         raise _too_large(limit)
@@ -160,7 +160,7 @@ async def read_body(headers: dict[str, list[str]], receive: Receive, limit: int)
 
 
 class Gone(Exception):
-    """The client left before its request was whole."""
+    """The client disconnected before its request was complete."""
 
 
 async def _next(receive: Receive) -> MutableMapping[str, Any]:
@@ -175,7 +175,7 @@ def _too_large(limit: int) -> Refusal:
 
 
 def accepts(headers: dict[str, list[str]], *kinds: str) -> bool:
-    """Whether an Accept header (absent: anything) takes each of these media types."""
+    """Whether the Accept header allows all of these media types; absent, it allows any."""
     values = headers.get("accept")
     if values is None:
         return True

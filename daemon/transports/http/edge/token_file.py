@@ -1,18 +1,18 @@
 """The token file: bearer tokens and what each may do, readable by its owner only.
 
-TOML, mode 0600, a regular file of ours and no symbolic link:
+TOML, mode 0600, a regular file owned by the user of the daemon, not a symbolic link:
 
     [[token]]
-    name = "laptop"            # what logs call it
+    name = "laptop"            # its name in logs
     sha256 = "…"               # of the token, in hex; or the token itself as `secret`
     banks = ["alice", "team"]  # or ["*"]; the default is all
-    write = false              # may it change anything? the default is yes
-    created = "2026-11-16"     # for people
+    write = false              # whether it may write; the default is true
+    created = "2026-11-16"     # for information only
 
-`recalld token` keeps digests only: a token is 32 random bytes, so that a plain digest of it gives
-nothing away, and the file is worth nothing to whoever finds a copy. A file that is not understood,
-a short secret, or a mode that lets others read is refused whole: a mistake must not open the door.
-Writing replaces the file at once, under a lock on its directory, and keeps what people wrote in it.
+`recalld token` stores digests only. A token is 32 random bytes, so an unsalted digest reveals
+nothing, and a stolen copy of the file is useless. An invalid file, a short secret or a mode that
+lets others read the file rejects the whole file, because a mistake must not grant access. Writing
+replaces the file atomically, under a lock on its directory, and preserves comments.
 """
 
 import fcntl
@@ -40,19 +40,19 @@ from store.sqlite.files import create_private, replace_file
 SHORTEST_SECRET: Final = 32
 LARGEST_FILE: Final = 1024 * 1024
 EVERY_BANK: Final = "*"
-#: Names that logs use for callers without a token.
+#: Names that logs use for callers without a token; no token may have them.
 RESERVED: Final = ("owner", "nobody")
 
 _PLACE: Final = re.compile(r"\(at line \d+, column \d+\)|\(at end of document\)")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-#: The head of a token's table, with the comment lines right above it.
+#: The header of a token's table, with the comment lines directly above it.
 _TABLE: Final = re.compile(r"(?m)^(?:[ \t]*#[^\n]*\n)*[ \t]*\[\[[ \t]*token[ \t]*\]\]")
 _NONE: Final = re.compile(r"(?m)^[ \t]*token[ \t]*=[ \t]*\[[ \t]*\][ \t]*(?:\n|$)")
 _HEAD: Final = "# Bearer tokens for HTTP; `recalld token` adds, lists and revokes them.\n"
 
 
 class TokenEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One token, as the file has it."""
+    """One token of the file."""
 
     name: str
     secret: str = ""
@@ -156,7 +156,7 @@ def _read(path: Path) -> bytes:
 
 
 def add_entry(path: Path, entry: TokenEntry) -> bool:
-    """Write one more token; False when its name is taken. A file that is not there is made."""
+    """Add a token and create the file if needed; False if the name is taken."""
     check(entry)
     is_new = True
 
@@ -174,7 +174,7 @@ def add_entry(path: Path, entry: TokenEntry) -> bool:
 
 
 def remove_entry(path: Path, name: str) -> bool:
-    """Write the file without this token; False when it has none of that name."""
+    """Remove a token; False if there is none of that name."""
     was_there = False
 
     def change(text: str, entries: list[TokenEntry]) -> tuple[str, list[TokenEntry]]:
@@ -198,7 +198,7 @@ def _rewrite(
     except OSError as error:
         raise Exit(CANNOT_CREATE, f"{path.parent}: {error.strerror}") from None
     try:
-        fcntl.flock(directory, fcntl.LOCK_EX)  # two commands at once: one after the other
+        fcntl.flock(directory, fcntl.LOCK_EX)  # serialises concurrent commands
         try:
             if may_create and not os.path.lexists(path) and create_private(path):
                 replace_file(path, (_HEAD + "token = []\n").encode())
@@ -215,18 +215,18 @@ def _rewrite(
 
 
 def _as_wanted(text: str, wanted: list[TokenEntry]) -> bytes:
-    """The edited text if it says just what is wanted, else the same written anew."""
+    """The edited text if it parses to the wanted tokens, else a newly written file."""
     try:
         if parse(text.encode()) == wanted:
             return text.encode()
     except Exit:
-        pass  # an inline array, say: what cannot be edited as text is not kept as text
+        pass  # the file uses another TOML syntax, such as an inline array, and is rewritten
     written = "\n".join(_table(entry) for entry in wanted) if wanted else "token = []\n"
     return (_HEAD + "\n" * bool(wanted) + written).encode()
 
 
 def _without(text: str, name: str) -> str:
-    """The text without the table of this name and the comment right above it."""
+    """The text without the table of this name and the comment directly above it."""
     starts = [found.start() for found in _TABLE.finditer(text)]
     kept = text[: starts[0]] if starts else text
     for start, end in pairwise([*starts, len(text)]):
@@ -246,5 +246,5 @@ def _table(entry: TokenEntry) -> str:
 
 
 def _value(value: str | bool | Sequence[str]) -> str:
-    """TOML, which for these types is JSON; DEL alone is spelt differently."""
+    """A value as TOML. For these types that is JSON, except for the escape of DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,84 +1,110 @@
-"""A call that came by HTTP, from the dispatcher to the response: as JSON or as an event stream.
+"""Calls over HTTP, from the gate to the response: as JSON or as an event stream.
 
-What both eras share. How a message becomes a call, and what a dropped connection means to it, is in
-`modern` and `legacy`.
+Both eras share this module. `modern` and `legacy` turn a message into a call and define the effect
+of a dropped connection.
 """
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import anyio
+from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from daemon.rpc.dispatcher import Outcome
-from daemon.rpc.failures import Overloaded, error_for
+from daemon.rpc.gate import Gate, Method, Outcome, Pending
 from daemon.tools.authority import Principal
 from daemon.tools.surface import Surface
-from daemon.transports.http.edge.access_log import Access
+from daemon.transports.http.edge.access_log import AccessRecord
 from daemon.transports.http.edge.messages import Pace, Receive, Send, reply
 from daemon.transports.http.mcp.event_stream import Stream, write_stream
 from daemon.transports.http.mcp.exchange import Exchange
 from daemon.transports.http.mcp.refusals import End, status_of
-from daemon.transports.http.mcp.sessions import HttpSession, HttpSessions
+from daemon.transports.http.mcp.session import HttpSession
+from daemon.transports.http.mcp.sessions import HttpSessions
+from daemon.transports.http.mcp.visitor import Visitor
 from protocol.connection import Call, Connection
-
-if TYPE_CHECKING:
-    from daemon.rpc.hub import Hub
 
 
 class Inbound(Struct, frozen=True, eq=False):
-    """One HTTP request to the endpoint, and the way back."""
+    """One HTTP request to the endpoint, and the functions that answer it."""
 
     headers: dict[str, list[str]]
     receive: Receive
     send: Send
     principal: Principal
-    access: Access
+    access: AccessRecord
+
+
+class McpServices(Struct, frozen=True, kw_only=True, eq=False):
+    """The services that MCP endpoints use. `leaving` is set when the daemon leaves."""
+
+    gate: Gate
+    methods: Mapping[str, Method]
+    sessions: HttpSessions
+    tasks: TaskGroup
+    leaving: anyio.Event
+    pace: Pace
+    frame_bytes: int
+    output_bytes: int
 
 
 class Calls:
-    """What the calls of one endpoint need: the hub, the sessions, the surface they see."""
+    """The calls of one endpoint."""
 
-    def __init__(
-        self, hub: "Hub", sessions: HttpSessions, surface: Surface, *, dialects: str, pace: Pace
-    ) -> None:
-        self.hub = hub
-        self.sessions = sessions
+    def __init__(self, services: McpServices, surface: Surface, *, dialects: str) -> None:
+        self.sessions = services.sessions
+        self.tasks = services.tasks
         self.surface = surface
         self.dialects = dialects
-        self._pace = pace
+        self.methods = services.methods
+        self.frame_bytes = services.frame_bytes
+        self._gate = services.gate
+        self._leaving = services.leaving
+        self._output_bytes = services.output_bytes
+        self._pace = services.pace
         self._offered = surface.offered()
         self._modern: dict[int, tuple[Call, Exchange]] = {}
 
-    def fresh(self) -> Connection:
+    def new_connection(self) -> Connection:
         """A connection for one message, before or without a handshake."""
         return Connection(self._offered, null_ids=False)
 
-    def begin(self, call: Call, exchange: Exchange) -> Outcome | Awaitable[Outcome]:
-        hub = self.hub
-        inflight = len(exchange.connection.inflight)
-        if inflight > hub.settings.in_flight or hub.in_flight >= hub.settings.in_flight_total:
-            limit = hub.settings.in_flight
-            return error_for(Overloaded(f"at most {limit} calls at once"), call.revision)
-        return hub.dispatcher.begin(call, exchange)
+    def exchange(
+        self, visitor: Visitor, connection: Connection, inbound: Inbound, stream: Stream | None
+    ) -> Exchange:
+        """An exchange for one request; without a stream it gets one that cannot be resumed."""
+        surface = visitor.surface if isinstance(visitor, HttpSession) else self.surface
+        used = stream or Stream(limit=self._output_bytes)
+        return Exchange(visitor, connection, surface, used, inbound.headers, self._leaving)
 
-    async def finish(self, call: Call, pending: Awaitable[Outcome], exchange: Exchange) -> None:
-        """See a call through, to its answer on the exchange's stream."""
-        self.hub.begin()
+    def begin(self, call: Call, exchange: Exchange) -> Outcome | Pending:
+        concurrent = len(exchange.connection.inflight)
+        return self._gate.begin(self.methods[call.method], call, exchange, concurrent)
+
+    async def run(self, call: Call, exchange: Exchange) -> Outcome:
+        """Run a call that nothing cancels (`initialize`), and wait for it."""
+        begun = self.begin(call, exchange)
+        if not isinstance(begun, Pending):
+            return begun
+        with begun:
+            return await begun.outcome
+        raise AssertionError("the call was cancelled")
+
+    async def finish(self, call: Call, pending: Pending, exchange: Exchange) -> None:
+        """Wait for a call and put its answer on the exchange's stream."""
         try:
-            outcome = await pending
-            exchange.stream.status = status_of(outcome)
-            frame = frame_of(exchange.connection, call, outcome)
-            if frame or call.batch is None:
-                exchange.stream.finish(frame)
+            with pending:
+                outcome = await pending.outcome
+                exchange.stream.status = status_of(outcome)
+                frame = frame_of(exchange.connection, call, outcome)
+                if frame or call.batch is None:
+                    exchange.stream.finish(frame)
         finally:
             exchange.connection.drop(call)
-            self.hub.finish()
 
     @contextmanager
     def ending(self, call: Call, exchange: Exchange) -> Generator[None]:
-        """While a modern call runs: it is answered with an error if the daemon leaves."""
+        """A running modern call: `close` answers it with an error if the daemon leaves."""
         self._modern[id(call)] = call, exchange
         try:
             yield
@@ -86,7 +112,7 @@ class Calls:
             del self._modern[id(call)]
 
     def close(self) -> None:
-        """The daemon is leaving: what runs is answered now. (Sessions see to their own calls.)"""
+        """The daemon is leaving: answer the calls without a session now, with an error."""
         for call, exchange in self._modern.values():
             frame = exchange.connection.refuse(call, End.DAEMON.error(call, exchange.surface))
             if frame:
@@ -95,7 +121,7 @@ class Calls:
     async def deliver(
         self, stream: Stream, inbound: Inbound, session: HttpSession | None = None
     ) -> None:
-        """The answer as JSON if it comes soon and alone, else everything as an event stream."""
+        """Send the answer as JSON if it comes soon and alone, else send an event stream."""
         turn = stream.claim()
         try:
             with anyio.move_on_after(self._pace.commit):
@@ -116,22 +142,23 @@ class Calls:
                 session.forget_streams()
 
     async def write(self, stream: Stream, inbound: Inbound, turn: int) -> None:
-        """A stream, event by event, until it is done, detached or taken over."""
+        """Send a stream event by event, until it is done, detached or taken over."""
         keep_alive = self._pace.keep_alive
         await write_stream(stream, inbound.send, turn=turn, keep_alive=keep_alive, headers=[])
 
 
 def frame_of(connection: Connection, call: Call, outcome: Outcome) -> bytes:
-    """The answer to a call, as a frame; empty while its batch is not whole."""
+    """The answer to a call as a frame; empty until its batch is complete."""
     if isinstance(outcome, bytes):
         return connection.reply(call, outcome)
-    return connection.refuse(call, outcome)
+    return connection.refuse(call, outcome.error)
 
 
 async def cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
-    """A closed response ends what waits for it: in 2026-07-28 that is the call itself (D17).
+    """Cancel the scope when the client disconnects.
 
-    In a legacy session it is only the response; the call goes on elsewhere.
+    In 2026-07-28 the scope holds the call itself. In a legacy session it holds only the response;
+    the call continues.
     """
     while (await receive())["type"] != "http.disconnect":
         pass

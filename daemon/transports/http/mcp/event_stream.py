@@ -1,12 +1,12 @@
-"""What one HTTP response carries: frames in order, as one JSON body or as an event stream.
+"""The frames of one HTTP response, sent as one JSON body or as an event stream.
 
-A call that only answers is answered with JSON. The first thing it says before that (progress, a log
-message, a question), or a long wait, makes the response an event stream; the choice is made late,
-so that errors keep their status (D26).
+A call that sends only its answer gets a JSON response. A message before the answer (progress, a log
+message, a request to the client) or a long wait turns the response into an event stream. The choice
+is made as late as possible, so that errors keep their status.
 
-Streams of legacy sessions are resumable: each event has an id, and what was sent is kept for a
-while, so that a client that lost the connection fetches the rest with `Last-Event-ID`. An id names
-the stream it belongs to: nobody gets another stream's events (S11).
+Streams of legacy sessions are resumable. Each event has an id, and sent events are kept for a
+while, so that a client that lost the connection can fetch the rest with `Last-Event-ID`. An id
+contains the label of its stream, so that a client never gets the events of another stream.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ import anyio
 
 from daemon.transports.http.edge.messages import PLAIN, RawHeaders, Send
 
-#: When a client whose stream we closed should come back.
+#: When a client should reconnect after we closed its stream.
 RETRY_MS: Final = 500
 
 STREAM_HEADERS: Final[RawHeaders] = [
@@ -27,17 +27,17 @@ STREAM_HEADERS: Final[RawHeaders] = [
 
 
 class Stream:
-    """Frames on their way to one response. `label` makes it resumable."""
+    """The queued frames of one response. A stream with a `label` is resumable."""
 
     def __init__(self, *, limit: int, label: str = "", priming: bool = False) -> None:
         self.label = label
         self.priming = priming
-        #: Whether anything but the answer was said, so that only a stream can carry it.
+        #: Whether anything but the answer was sent, so that only an event stream can carry it.
         self.is_talkative = False
         self.is_done = False
         self.is_detached = False
         self.has_reader = False
-        #: What a JSON answer is sent with: its status and what goes with that.
+        #: The status and extra headers of a JSON response.
         self.status: tuple[int, RawHeaders] = (200, [])
         self._limit = limit
         self._events: deque[tuple[int, bytes]] = deque()
@@ -49,10 +49,10 @@ class Stream:
         self._drained = anyio.Event()
         self._turn = 0
 
-    # --- the side that speaks ----------------------------------------------------------------
+    # --- the sending side --------------------------------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """A frame that is not the answer. A reader too slow for its subscriptions is let go."""
+        """Queue a frame that is not the answer. A client that reads too slowly is dropped."""
         if self.is_done:
             return
         self.is_talkative = True
@@ -61,7 +61,7 @@ class Stream:
             self.is_done = True
 
     def finish(self, frame: bytes = b"") -> None:
-        """The answer, or the end without one."""
+        """Queue the answer, if any, and end the stream."""
         if self.is_done:
             return
         if frame:
@@ -70,17 +70,13 @@ class Stream:
         self._wake.set()
 
     def detach(self) -> None:
-        """Close the response but not the call; its client will ask for the rest."""
+        """Close the response but not the call; the client will fetch the rest later."""
         if self.label and (self.priming or self._last):
             self.is_detached = True
             self._wake.set()
 
-    def nudge(self) -> None:
-        """Wake the reader, whatever for."""
-        self._wake.set()
-
     async def room(self) -> None:
-        """Wait until the reader has taken most of what is waiting."""
+        """Wait until the reader has taken most of the queued frames."""
         while self._unread > self._limit and not self.is_done and self.has_reader:
             await self._drained.wait()
 
@@ -96,23 +92,23 @@ class Stream:
                 self._unread -= len(old)
         self._wake.set()
 
-    # --- the side that reads -----------------------------------------------------------------
+    # --- the reading side --------------------------------------------------------------------
 
     @property
     def size(self) -> int:
-        """Bytes kept for a client that comes back."""
+        """The bytes kept for a client that reconnects."""
         return self._kept
 
     def take(self) -> list[tuple[int, bytes]]:
-        """The events since the last time, numbered."""
-        fresh = [event for event in self._events if event[0] > self._taken]
+        """The events since the last call, numbered."""
+        new = [event for event in self._events if event[0] > self._taken]
         self._taken = self._last
         self._unread = 0
-        self._let_go_on()
+        self._release_writers()
         if not self.label:
             self._events.clear()
             self._kept = 0
-        return fresh
+        return new
 
     def rewind(self, number: int) -> None:
         """Read again from after event `number`."""
@@ -120,7 +116,7 @@ class Stream:
         self._unread = sum(len(frame) for n, frame in self._events if n > self._taken)
 
     def claim(self) -> int:
-        """Become the reader; whoever was before stops (its turn is over)."""
+        """Become the reader; the previous reader stops."""
         self._turn += 1
         self.has_reader = True
         self._wake.set()
@@ -132,9 +128,9 @@ class Stream:
     def release(self, turn: int) -> None:
         if self._turn == turn:
             self.has_reader = False
-            self._let_go_on()
+            self._release_writers()
 
-    def _let_go_on(self) -> None:
+    def _release_writers(self) -> None:
         drained, self._drained = self._drained, anyio.Event()
         drained.set()
 
@@ -144,7 +140,7 @@ class Stream:
         return self._taken
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for something to do; False when nothing came in that time."""
+        """Wait for a change; False if there was none in that time."""
         if not self._wake.is_set():
             with anyio.move_on_after(seconds):
                 await self._wake.wait()
@@ -155,13 +151,13 @@ class Stream:
 
 
 def event(frame: bytes, label: str, number: int) -> bytes:
-    """One server-sent event; a frame is one line and ends in LF already."""
+    """One server-sent event; the frame is one line that ends in LF."""
     head = b"id: %s.%d\n" % (label.encode(), number) if label else b""
     return head + b"event: message\ndata: " + frame + b"\n"
 
 
 def priming_event(label: str, number: int) -> bytes:
-    """An id to resume from before there is anything to say (2025-11-25)."""
+    """An event without data, whose id can be resumed from (2025-11-25)."""
     return b"id: %s.%d\nretry: %d\ndata:\n\n" % (label.encode(), number, RETRY_MS)
 
 
@@ -175,9 +171,9 @@ async def write_stream(
     head = priming_event(stream.label, stream.position) if stream.priming else b":\n\n"
     await send({"type": "http.response.body", "body": head, "more_body": True})
     while stream.is_mine(turn):
-        fresh = stream.take()
-        if fresh:
-            body = b"".join(event(frame, stream.label, number) for number, frame in fresh)
+        new = stream.take()
+        if new:
+            body = b"".join(event(frame, stream.label, number) for number, frame in new)
             await send({"type": "http.response.body", "body": body, "more_body": True})
             continue
         if stream.is_done or stream.is_detached:

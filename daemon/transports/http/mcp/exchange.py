@@ -1,6 +1,6 @@
-"""One HTTP request as a caller: what belongs to its calls travels in its own response."""
+"""One HTTP request as a caller: messages that belong to its calls travel in its own response."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 
@@ -9,19 +9,20 @@ from daemon.tools.authority import Principal
 from daemon.tools.errors import ToolFailure
 from daemon.tools.surface import Surface
 from daemon.transports.http.mcp.event_stream import Stream
-from daemon.transports.http.mcp.sessions import HttpSession, Visitor
+from daemon.transports.http.mcp.session import HttpSession
+from daemon.transports.http.mcp.visitor import Visitor
 from protocol.connection import Call, Connection
 from protocol.headers import Headers
 from protocol.lifecycle import Handshake
 
-if TYPE_CHECKING:
-    from daemon.rpc.hub import Hub
-
 
 class Exchange:
-    """A request and its response; `visitor` is the session, if there is one."""
+    """A request and its response. `visitor` is the session, if there is one.
 
-    __slots__ = ("connection", "headers", "stream", "surface", "visitor", "window")
+    `leaving` is the daemon's own event: a client that disconnects has its request cancelled.
+    """
+
+    __slots__ = ("connection", "headers", "leaving", "stream", "surface", "visitor", "window")
 
     transport = "http"
 
@@ -32,21 +33,15 @@ class Exchange:
         surface: Surface,
         stream: Stream,
         headers: Headers,
+        leaving: anyio.Event,
     ) -> None:
         self.visitor = visitor
         self.connection = connection
         self.surface = surface
         self.stream = stream
         self.headers: Headers | None = headers
+        self.leaving = leaving
         self.window = visitor.window
-
-    @property
-    def hub(self) -> "Hub":
-        return self.visitor.hub
-
-    @property
-    def leaving(self) -> anyio.Event:
-        return self.visitor.hub.leaving  # a request that is dropped is cancelled, not ended
 
     @property
     def principal(self) -> Principal:
@@ -66,7 +61,7 @@ class Exchange:
 
     @property
     def follower(self) -> Follower:
-        assert isinstance(self.visitor, HttpSession)  # only legacy methods follow anything
+        assert isinstance(self.visitor, HttpSession)  # only legacy methods use it
         return self.visitor.follower
 
     @property
@@ -85,7 +80,7 @@ class Exchange:
     def listens(self, count: int) -> None:
         self.visitor.listens = count
 
-    def tell(self, call: Call, frame: bytes) -> None:
+    def send_for(self, call: Call, frame: bytes) -> None:
         if call.key in self.connection.inflight:
             self.stream.send(frame)
 
@@ -101,7 +96,7 @@ class Exchange:
         self.stream.detach()
 
     def end_listening(self, call: Call) -> None:
-        """Over HTTP the result ends a subscription, and the response with it (D32)."""
+        """Nothing to do: over HTTP the result ends the subscription and its response."""
 
     async def session(self) -> str:
         return await self.visitor.session()

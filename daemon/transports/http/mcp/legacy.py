@@ -1,60 +1,55 @@
-"""A message of 2025-03-26 to 2025-11-25: it opens a session, or belongs to one.
+"""Messages of 2025-03-26 to 2025-11-25: each opens a session or belongs to one.
 
-A dropped connection is only that: the call goes on in the hub's task group, and what it says is
-kept on its stream for a client that comes back (`standing`).
+A call outlives its connection: it continues in the daemon's task group, and its messages stay on
+its stream for a client that comes back (`session_stream`).
 """
 
-from collections.abc import Awaitable
 from typing import Final
 
 import anyio
 
-from daemon.rpc.dispatcher import Outcome
-from daemon.rpc.failures import Overloaded, error_for
+from daemon.rpc.failures import Failure, Overloaded, failure_for
+from daemon.rpc.gate import Pending
 from daemon.transports.http.edge.messages import RawHeaders, only, reply
 from daemon.transports.http.mcp.calls import Calls, Inbound, cancel_when_gone, frame_of
-from daemon.transports.http.mcp.event_stream import Stream
 from daemon.transports.http.mcp.exchange import Exchange
 from daemon.transports.http.mcp.refusals import ProtocolRefusal, refuse_event, refuse_id, status_of
-from daemon.transports.http.mcp.sessions import HttpSession, Running
+from daemon.transports.http.mcp.session import HttpSession, Running
 from protocol.connection import Call, Cancelled, Event, Refused
-from protocol.errors import ErrorObject, Fault, error_object
+from protocol.errors import Fault, error_object
 from protocol.headers import VERSION
 from protocol.jsonrpc import Notification, Request, Response
 from protocol.revisions import MODERN, SUPPORTED
 
 SESSION: Final = "mcp-session-id"
 
-#: Methods that change what a session remembers across restarts.
+#: Methods that change the stored state of a session.
 _REMEMBERED: Final = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 
 
 async def open_session(calls: Calls, inbound: Inbound, request: Request) -> None:
-    """A handshake: the session exists once the handshake is good (S14)."""
+    """Answer `initialize`; the session exists only if the handshake succeeds."""
     check_version(inbound)
-    connection = calls.fresh()
+    connection = calls.new_connection()
     call = connection.message(request)
     if not isinstance(call, Call):
         await refuse_event(inbound.send, call, 400)
         return
     inbound.access.trace(call.meta.traceparent)
     visitor = calls.sessions.visitor(inbound.principal, "")
-    stream = Stream(limit=calls.hub.settings.output_bytes)
-    exchange = Exchange(visitor, connection, calls.surface, stream, inbound.headers)
-    outcome = calls.begin(call, exchange)
-    if isinstance(outcome, Awaitable):  # only where calls are traced
-        outcome = await outcome
-    if isinstance(outcome, ErrorObject):
+    exchange = calls.exchange(visitor, connection, inbound, None)
+    outcome = await calls.run(call, exchange)
+    if isinstance(outcome, Failure):
         await reply(inbound.send, status_of(outcome)[0], frame_of(connection, call, outcome))
         return
     try:
         session, handle = await calls.sessions.open(
             inbound.principal, connection, calls.surface, calls.dialects
         )
-    except Overloaded as failure:
-        error = error_for(failure, call.revision)
-        status, extra = status_of(error)
-        await reply(inbound.send, status, frame_of(connection, call, error), extra)
+    except Overloaded as error:
+        failure = failure_for(error, call.revision)
+        status, extra = status_of(failure)
+        await reply(inbound.send, status, frame_of(connection, call, failure), extra)
         return
     inbound.access.session = session.session_id
     answer = frame_of(connection, call, outcome)
@@ -64,18 +59,18 @@ async def open_session(calls: Calls, inbound: Inbound, request: Request) -> None
 async def in_session(
     calls: Calls, inbound: Inbound, body: bytes, message: Request | Notification | Response | None
 ) -> None:
-    """A message, or an array of them (`message` None)."""
+    """Handle a message of a session, or an array of them (`message` None)."""
     check_version(inbound)
     if SESSION not in inbound.headers:
         if message is None:
-            await refuse_event(inbound.send, next(calls.fresh().frame(body)), 400)
+            await refuse_event(inbound.send, next(calls.new_connection().frame(body)), 400)
         else:
             await _without_session(calls, inbound, message)
         return
     session = await find_session(calls, inbound)
     connection = session.connection
     stream = session.stream()
-    exchange = Exchange(session, connection, session.surface, stream, inbound.headers)
+    exchange = calls.exchange(session, connection, inbound, stream)
     if message is None:
         events = connection.frame(body)
     else:
@@ -104,11 +99,11 @@ async def in_session(
             await reply(inbound.send, 202)
     finally:
         if called is not None:
-            inbound.access.tool = called.tool  # known once the handler ran, which may be late
+            inbound.access.tool = called.tool  # the handler sets it, possibly late
 
 
 async def find_session(calls: Calls, inbound: Inbound) -> HttpSession:
-    """The session a request belongs to; 400 without a handle, 404 for one that leads nowhere."""
+    """The session of a request; 400 without a handle, 404 for an unknown one."""
     handle = only(inbound.headers, SESSION)
     if handle is None:
         raise ProtocolRefusal(400, Fault.INVALID_REQUEST, "Mcp-Session-Id is missing")
@@ -121,7 +116,7 @@ async def find_session(calls: Calls, inbound: Inbound) -> HttpSession:
 
 
 def check_version(inbound: Inbound) -> None:
-    """A version header that nobody supports is refused, also without a message (D22)."""
+    """Reject an unsupported MCP-Protocol-Version header, also on requests without a message."""
     version = only(inbound.headers, VERSION)
     if version is not None and version not in SUPPORTED:
         raise ProtocolRefusal(
@@ -138,7 +133,7 @@ async def _without_session(
 ) -> None:
     missing = "Mcp-Session-Id is missing: send initialize first, or speak 2026-07-28"
     if isinstance(message, Request):
-        event = calls.fresh().message(message)
+        event = calls.new_connection().message(message)
         if isinstance(event, Call):
             error = error_object(Fault.INVALID_PARAMS, missing)
             await refuse_id(inbound.send, 400, message.id, error)
@@ -146,7 +141,7 @@ async def _without_session(
         not_found = isinstance(event, Refused) and event.fault is Fault.METHOD_NOT_FOUND
         await refuse_event(inbound.send, event, 404 if not_found else 400)
     elif isinstance(message, Notification) and MODERN.date in inbound.headers.get(VERSION, ()):
-        await reply(inbound.send, 202)  # X10: accepted, and nothing follows from it
+        await reply(inbound.send, 202)  # accepted and ignored
     else:
         await refuse_id(inbound.send, 400, b"", error_object(Fault.INVALID_REQUEST, missing))
 
@@ -154,21 +149,24 @@ async def _without_session(
 def _handle(
     calls: Calls, event: Event, session: HttpSession, exchange: Exchange
 ) -> tuple[bytes, int, RawHeaders, bool]:
-    """One event of a session: the frame to answer with (if already), status, and whether
-    something runs that will answer later."""
+    """Handle one event of a session.
+
+    Gives the frame to answer with (empty if there is none yet), its status and headers, and
+    whether a call is running that will answer later.
+    """
     match event:
         case Call():
             outcome = calls.begin(event, exchange)
-            if isinstance(outcome, Awaitable):
-                running = Running(event, exchange.stream, anyio.CancelScope())
+            if isinstance(outcome, Pending):
+                running = Running(event, exchange.stream, outcome)
                 session.running[id(event)] = running
-                calls.hub.tasks.start_soon(_run, calls, session, running, outcome, exchange)
+                calls.tasks.start_soon(_run, calls, session, running, exchange)
                 return b"", 0, [], True
             status, extra = status_of(outcome)
             frame = frame_of(session.connection, event, outcome)
             if event.method in _REMEMBERED:
-                calls.hub.tasks.start_soon(session.save)
-            # In a legacy session 404 would say that the session is over.
+                calls.tasks.start_soon(session.save)
+            # In a legacy session 404 would mean that the session has ended.
             return frame, 200 if status == 404 else status, extra, False
         case Refused():
             is_broken = event.fault in (Fault.PARSE_ERROR, Fault.INVALID_REQUEST)
@@ -182,19 +180,12 @@ def _handle(
     return b"", 202, [], False
 
 
-async def _run(
-    calls: Calls,
-    session: HttpSession,
-    running: Running,
-    pending: Awaitable[Outcome],
-    exchange: Exchange,
-) -> None:
-    """A call of a session: it outlives the connection it came on."""
+async def _run(calls: Calls, session: HttpSession, running: Running, exchange: Exchange) -> None:
+    """Finish a call of a session; it outlives the connection it came on."""
     call = running.call
     try:
-        with running.scope:
-            await calls.finish(call, pending, exchange)
+        await calls.finish(call, running.pending, exchange)
     finally:
         session.running.pop(id(call), None)
         if call.method in _REMEMBERED:
-            calls.hub.tasks.start_soon(session.save)
+            calls.tasks.start_soon(session.save)

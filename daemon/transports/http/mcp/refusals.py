@@ -1,14 +1,15 @@
-"""How the MCP endpoint says no: JSON-RPC in the body, and the status that goes with it.
+"""Errors of the MCP endpoint: JSON-RPC in the body, and the HTTP status that goes with it.
 
-The status follows what is wrong (D25): a message that is none, or that contradicts its headers, is
-400; a method nobody knows is 404; any other error of a call is 200, the answer being in the body.
+A malformed message, or one that contradicts its headers, gets 400. An unknown method gets 404. Any
+other error of a call gets 200, because the body carries the answer.
 """
 
 from enum import Enum
 from typing import Final
 
 from daemon.bridge.retry_advice import advice
-from daemon.rpc.dispatcher import Outcome
+from daemon.rpc.failures import Failure
+from daemon.rpc.gate import Outcome
 from daemon.tools.surface import Surface
 from daemon.transports.http.edge.messages import RawHeaders, Send, reply
 from protocol import jsonrpc
@@ -25,7 +26,7 @@ _HANDLER_STATUS: Final = {
 
 
 class ProtocolRefusal(Exception):
-    """A request refused by status and, in the body, by a JSON-RPC error without an id."""
+    """An HTTP error whose body is a JSON-RPC error without an id."""
 
     def __init__(self, status: int, fault: Fault, details: str, **data: object) -> None:
         super().__init__(details)
@@ -37,14 +38,14 @@ class ProtocolRefusal(Exception):
 
 
 class End(Enum):
-    """Why what runs for a caller is ended before it is done."""
+    """The reasons to end a running call early."""
 
     SESSION = (Fault.CANCELLED, "the session was ended")
     RIGHTS = (Fault.CANCELLED, "the rights of this token have changed")
     DAEMON = (Fault.DAEMON_LOST, "it is stopping")
 
     def error(self, call: Call, surface: Surface) -> ErrorObject:
-        """The answer to a call that is ended: a request never goes without one."""
+        """The answer to a call that is ended early; every request gets an answer."""
         fault, reason = self.value
         is_safe = surface.is_retry_safe(call.method, call.tool)
         details = f"{reason}; {advice(is_safe)}"
@@ -52,18 +53,21 @@ class End(Enum):
 
 
 def status_of(outcome: Outcome) -> tuple[int, RawHeaders]:
-    """The HTTP status of what a handler gave, and what goes with it."""
+    """The HTTP status of an outcome, and the headers that go with it."""
     if isinstance(outcome, bytes):
         return 200, []
-    if outcome.code == Fault.RATE_LIMITED.modern_code:
-        data = outcome.data if isinstance(outcome.data, dict) else {}
-        seconds = data.get("retryAfterSeconds", 1.0)
-        return 429, [(b"retry-after", b"%d" % max(1, int(seconds + 0.999)))]
-    return _HANDLER_STATUS.get(outcome.code, 200), []
+    if outcome.error.code == Fault.RATE_LIMITED.modern_code:
+        return 429, [retry_after(outcome)]
+    return _HANDLER_STATUS.get(outcome.error.code, 200), []
+
+
+def retry_after(failure: Failure) -> tuple[bytes, bytes]:
+    """The Retry-After header of a rate-limited call: whole seconds, at least one."""
+    return (b"retry-after", b"%d" % max(1, int((failure.retry_seconds or 1.0) + 0.999)))
 
 
 async def refuse_event(send: Send, event: Event | None, status: int) -> None:
-    """Answer with the error that reading the message gave."""
+    """Answer with the error that was found when the message was read."""
     assert isinstance(event, Refused)
     if event.fault is Fault.METHOD_NOT_FOUND:
         status = 404
@@ -71,5 +75,5 @@ async def refuse_event(send: Send, event: Event | None, status: int) -> None:
 
 
 async def refuse_id(send: Send, status: int, raw_id: bytes, error: ErrorObject) -> None:
-    """Answer a request with an error of our own, before it became a call."""
+    """Answer a request with an error before it becomes a call."""
     await reply(send, status, jsonrpc.failure(raw_id, error, MODERN))

@@ -1,4 +1,4 @@
-"""What a legacy session has besides messages: a standing stream (GET) and an end (DELETE)."""
+"""GET and DELETE of a legacy session: its standalone stream, and its end."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ import anyio
 from daemon.transports.http.edge.messages import Refusal, accepts, only, reply
 from daemon.transports.http.mcp.calls import Calls, Inbound, cancel_when_gone
 from daemon.transports.http.mcp.legacy import check_version, find_session
-from daemon.transports.http.mcp.sessions import is_of_a_call
+from daemon.transports.http.mcp.session import is_of_a_call
 from protocol.headers import VERSION
 from protocol.revisions import MODERN
 
@@ -16,7 +16,7 @@ ALLOW_MODERN: Final = (b"allow", b"POST, OPTIONS")
 
 
 async def listen(calls: Calls, inbound: Inbound) -> None:
-    """The session's standalone stream, or the rest of another one (`Last-Event-ID`)."""
+    """Send the session's standalone stream, or the rest of another one (`Last-Event-ID`)."""
     _refuse_modern(inbound, "2026-07-28 has no GET; see subscriptions/listen")
     if not accepts(inbound.headers, "text/event-stream"):
         raise Refusal(406, "Accept must list text/event-stream")
@@ -28,16 +28,16 @@ async def listen(calls: Calls, inbound: Inbound) -> None:
         stream, number = found
         stream.rewind(number)
     elif last_event and is_of_a_call(last_event):
-        # Of a daemon before us, or let go of. There will be nothing more of it: say so, rather
-        # than have its client wait for an answer on a stream that never brings one.
+        # The stream is from an earlier daemon or was deleted. Nothing more will come on it, so end
+        # it at once; otherwise the client would wait for ever.
         stream = session.stream()
         stream.priming = False
         stream.finish()
     else:
-        # An id we do not know (any more) resumes nothing: it is an ordinary new stream (S12).
+        # An unknown id resumes nothing; the client gets the standalone stream.
         fresh = session.listen()
         if fresh is None:
-            raise Refusal(409, "this session has its stream open already")
+            raise Refusal(409, "the stream of this session is open already")
         stream = fresh
     inbound.access.is_stream = True
     turn = stream.claim()
@@ -52,7 +52,7 @@ async def listen(calls: Calls, inbound: Inbound) -> None:
 
 
 async def end(calls: Calls, inbound: Inbound) -> None:
-    """The client says goodbye: what the session runs is cancelled, its handle is worth nothing."""
+    """End the session: its calls are cancelled and its handle becomes invalid."""
     _refuse_modern(inbound, "2026-07-28 has no sessions to end")
     check_version(inbound)
     await calls.sessions.end(await find_session(calls, inbound))

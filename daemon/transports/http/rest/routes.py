@@ -1,28 +1,31 @@
-"""REST, to the letter of seed 004: tools by name, JSON in, JSON out.
+"""REST, as Context Harness defines it: tools by name, JSON in, JSON out.
 
     POST /tools/search   POST /tools/get   GET /tools/sources   GET /tools/list
     POST /tools/{name}   any registered tool: `{"result": …}`
 
-REST joins where a tool is called (DESIGN section 2): a tool's name and raw arguments, with the same
-limiter, authorisation and schemas as everywhere else. No JSON-RPC envelope is ever built. The three
-tools that seed 004 gives routes of their own answer bare, all others inside `result`.
+This module has only routes, shapes and status codes. A REST call goes through the same gate as an
+MCP call, with the same limits, authorisation, schemas and error table; no JSON-RPC message is
+built. The three tools that Context Harness gives a route of their own answer bare, all others
+inside `result`.
 """
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-import anyio
 import msgspec
 from msgspec import UNSET, Raw
 
 from daemon.bridge.retry_advice import advice
-from daemon.rpc.dispatcher import contained
-from daemon.rpc.failures import RateLimited, error_for, is_known, reason_of, status_of
+from daemon.config import Settings
+from daemon.rpc.failures import Failure, reason_of
+from daemon.rpc.gate import Gate, Method, Pending
+from daemon.rpc.limiter import SlidingWindow
+from daemon.rpc.subscriptions import Subscriptions
 from daemon.tools.authority import Principal
 from daemon.tools.bound_tool import Answer, BoundTool
-from daemon.tools.errors import ArgumentsRefused, Missing, ToolFailure
+from daemon.tools.errors import ArgumentsRefused, ToolFailure
 from daemon.tools.surface import Surface
-from daemon.transports.http.edge.access_log import Access
+from daemon.transports.http.edge.access_log import AccessRecord
 from daemon.transports.http.edge.messages import (
     CLOSE,
     Receive,
@@ -34,17 +37,17 @@ from daemon.transports.http.edge.messages import (
     reply,
     require_json,
 )
-from daemon.transports.http.mcp.sessions import HttpSessions, Visitor
+from daemon.transports.http.mcp.refusals import retry_after
+from daemon.transports.http.mcp.sessions import HttpSessions
+from daemon.transports.http.mcp.visitor import Visitor
 from daemon.transports.http.rest.openapi import document
 from daemon.transports.http.router import Route
-from protocol.errors import ProtocolError, sentence
+from protocol.connection import Call
 from protocol.jsonrpc import not_json, unfit
-from protocol.lifecycle import ClientCapabilities, Implementation
+from protocol.lifecycle import ClientCapabilities, Implementation, Meta
 from protocol.mcp import CallToolResult, InputRequired, TextContent
 from protocol.revisions import LATEST_LEGACY, Revision
-
-if TYPE_CHECKING:
-    from daemon.rpc.hub import Hub
+from store.errors import InvalidInput
 
 PREFIX: Final = "/tools/"
 #: Tools whose answer is the whole body; the one with GET takes no arguments.
@@ -54,13 +57,19 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class RestContext:
-    """One REST call, from a tool's side: no client to talk to besides answering."""
+    """A REST call as its tool sees it: the client can be sent nothing but the answer."""
 
-    __slots__ = ("_surface", "_visitor")
+    __slots__ = ("_subscriptions", "_surface", "_visitor", "answer", "tool")
 
-    def __init__(self, visitor: Visitor, surface: Surface) -> None:
+    def __init__(
+        self, tool: BoundTool, visitor: Visitor, surface: Surface, subscriptions: Subscriptions
+    ) -> None:
+        self.tool = tool
+        #: Set when the tool has finished.
+        self.answer: Answer | None = None
         self._visitor = visitor
         self._surface = surface
+        self._subscriptions = subscriptions
 
     revision: Revision = LATEST_LEGACY
     client: Implementation | None = None
@@ -77,6 +86,14 @@ class RestContext:
         return self._visitor.bank
 
     @property
+    def window(self) -> SlidingWindow | None:
+        return self._visitor.window
+
+    @property
+    def session_id(self) -> str | None:
+        return self._visitor.session_id
+
+    @property
     def inputs(self) -> dict[str, Any]:
         return {}
 
@@ -86,34 +103,46 @@ class RestContext:
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Nobody listens while a REST call runs."""
+        """REST has no progress messages."""
 
     async def log(self, level: str, data: Any) -> None:
-        """As `progress`."""
+        """REST has no log messages."""
 
     async def ask(self, method: str, params: dict[str, Any]) -> Any:
         raise ToolFailure("a REST client cannot be asked anything; use MCP for this tool")
 
     def announce(self, change: str, uri: str | None = None) -> None:
-        self._visitor.hub.changes.announce(self._surface, change, uri)
+        self._subscriptions.announce(self._surface, change, uri)
 
     def changed(self, bank: str) -> None:
-        self._visitor.hub.changes.bank_changed(bank)
+        self._subscriptions.bank_changed(bank)
 
     def detach(self) -> None:
-        """There is nothing to come back to."""
+        """Nothing to do: a REST answer cannot be fetched later."""
 
 
 class Rest:
     """The endpoints under /tools, and the document that describes them."""
 
-    def __init__(self, hub: "Hub", sessions: HttpSessions) -> None:
-        self._hub = hub
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        gate: Gate,
+        sessions: HttpSessions,
+        surface: Surface,
+        subscriptions: Subscriptions,
+    ) -> None:
+        self._frame_bytes = settings.frame_bytes
+        self._has_mcp = settings.mcp
+        self._gate = gate
         self._sessions = sessions
-        self._surface = hub.surface_for("")
-        self._running: set[anyio.CancelScope] = set()
-        names = {spec.name for spec in self._surface.tools.specs()}
-        #: Only where Context Harness is served; by another's name or alias, a tool is like any.
+        self._surface = surface
+        self._subscriptions = subscriptions
+        self._method = Method(_run, has_deadline=True)
+        self._running: set[Pending] = set()
+        names = {spec.name for spec in surface.tools.specs()}
+        #: Only Context Harness's own tools; another dialect's tool of that name is ordinary.
         self._bare = {name: verb for name, verb in BARE.items() if name in names}
 
     def routes(self) -> dict[str, Route]:
@@ -129,20 +158,19 @@ class Rest:
         return {PREFIX: Route("/tools/{name}", self._call, ("POST",))}
 
     def close(self) -> None:
-        """The daemon is leaving: what runs is answered now."""
-        for scope in self._running:
-            scope.cancel()
+        """The daemon is leaving: answer the running calls now, with an error."""
+        for pending in self._running:
+            pending.cancel()
 
     async def _describe(
-        self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: Access
+        self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: AccessRecord
     ) -> None:
-        body = document(self._surface, self._bare, has_mcp=self._hub.settings.mcp)
-        await reply(send, 200, body)
+        await reply(send, 200, document(self._surface, self._bare, has_mcp=self._has_mcp))
 
     async def _list(
-        self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: Access
+        self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: AccessRecord
     ) -> None:
-        """Seed 004: every registered tool."""
+        """Every registered tool."""
         tools = [
             {
                 "name": spec.name,
@@ -155,7 +183,7 @@ class Rest:
         await reply(send, 200, _encoder.encode({"tools": tools}))
 
     async def _call(
-        self, scope: Scope, receive: Receive, send: Send, principal: Principal, access: Access
+        self, scope: Scope, receive: Receive, send: Send, principal: Principal, access: AccessRecord
     ) -> None:
         name = scope["path"].removeprefix(PREFIX)
         tool = self._surface.tools.find(name)
@@ -166,88 +194,82 @@ class Rest:
         if scope["method"] == "POST":
             headers = headers_of(scope)
             require_json(headers)
-            arguments = await read_body(headers, receive, self._hub.settings.frame_bytes)
-            access.took = len(arguments)
-            _require_object(arguments)
+            arguments = await read_body(headers, receive, self._frame_bytes)
+            access.bytes_in = len(arguments)
+            problem = unfit(arguments)
+            if problem:
+                raise Refusal(400, problem)
+        call = Call(
+            b"",
+            b"",
+            "rest",
+            arguments,
+            None,
+            Meta(traceparent=access.traceparent),
+            tool=tool.spec.name,
+        )
         visitor = self._sessions.visitor(principal, "")
-        with self._hub.dispatcher.span("rest", access.traceparent):
-            body = await self._run(tool, arguments, visitor)
+        context = RestContext(tool, visitor, self._surface, self._subscriptions)
+        body = _json_of(await self._run_tool(call, context))
         if name not in self._bare:
             body = b'{"result":' + body + b"}"
         await reply(send, 200, body)
 
-    async def _run(self, tool: BoundTool, arguments: bytes, visitor: Visitor) -> bytes:
-        """Run a tool within its time; what it gives, as JSON, or the `Refusal` it amounts to."""
-        started = self._hub.clock()
-        given: list[Answer] = []
+    async def _run_tool(self, call: Call, context: RestContext) -> Answer:
+        """Pass a call through the gate; its answer, or the `Refusal` its failure amounts to."""
+        outcome = self._gate.begin(self._method, call, context, 1)
+        if isinstance(outcome, Pending):
+            pending = outcome
+            self._running.add(pending)
+            try:
+                with pending:
+                    outcome = await pending.outcome
+            finally:
+                self._running.discard(pending)
+            if pending.was_cancelled:
+                words = advice(context.tool.spec.is_retry_safe)
+                raise Refusal(503, f"the daemon is stopping; {words}", headers=[CLOSE])
+        if isinstance(outcome, Failure):
+            headers = [retry_after(outcome)] if outcome.retry_seconds else []
+            raise Refusal(outcome.status, outcome.reason, code=outcome.code, headers=headers)
+        assert context.answer is not None
+        return context.answer
 
-        async def work() -> None:
-            window = visitor.window
-            wait = window.admit() if window is not None else 0.0
-            if wait:
-                raise RateLimited(self._hub.limiter.limit, wait)
-            answer = tool.call(Raw(arguments), RestContext(visitor, self._surface))
-            given.append(await answer if isinstance(answer, Awaitable) else answer)
 
-        self._hub.begin()
-        failure: Exception | None = None
-        stop = anyio.CancelScope()
-        self._running.add(stop)
-        try:
-            with stop, anyio.fail_after(self._hub.settings.call_seconds):
-                failure = await contained(work())
-            if stop.cancelled_caught:
-                words = advice(tool.spec.is_retry_safe)
-                failure = Refusal(503, f"the daemon is stopping; {words}", headers=[CLOSE])
-        except TimeoutError as late:
-            failure = late
-        finally:
-            self._running.discard(stop)
-            self._hub.finish()
-            outcome = "error" if failure is not None else "ok"
-            seconds = self._hub.clock() - started
-            self._hub.meter.call_done("rest", tool.spec.name, outcome, seconds)
-        if failure is not None:
-            raise self._refusal(failure, tool)
-        return _json_of(given[0])
+def _run(call: Call, context: RestContext) -> bytes | Awaitable[bytes]:
+    """The handler behind the gate: decode and authorise the arguments, run the tool."""
+    tool = context.tool
+    try:
+        answer = tool.call(Raw(call.params), context)
+    except ArgumentsRefused:
+        _require_object(call.params)
+        raise
+    except InvalidInput as failure:
+        failure.args = (reason_of(tool, failure),)
+        raise
+    if isinstance(answer, Awaitable):
+        return _finish(answer, context)
+    context.answer = answer
+    return b""
 
-    def _refusal(self, failure: Exception, tool: BoundTool) -> Refusal:
-        """What a failure amounts to, said without the words of a protocol nobody speaks here."""
-        reason = sentence(reason_of(tool, failure))
-        match failure:
-            case Refusal():
-                return failure
-            case TimeoutError():
-                seconds = self._hub.settings.call_seconds
-                return Refusal(408, f"the tool did not answer in {seconds:g} s")
-            case ArgumentsRefused():
-                return Refusal(400, reason)
-            case Missing():
-                return Refusal(404, reason)
-            case ToolFailure():
-                return Refusal(400, reason, code="tool_error")
-            case RateLimited():
-                after = b"%d" % max(1, int(failure.seconds + 0.999))
-                return Refusal(429, reason, headers=[(b"retry-after", after)])
-            case ProtocolError():
-                return Refusal(400, sentence(failure.details))
-            case _ if is_known(failure):
-                return Refusal(status_of(failure), reason)
-            case _:
-                return Refusal(500, error_for(failure, None, method="rest").message)
+
+async def _finish(pending: Awaitable[Answer], context: RestContext) -> bytes:
+    try:
+        context.answer = await pending
+    except InvalidInput as failure:
+        failure.args = (reason_of(context.tool, failure),)
+        raise
+    return b""
 
 
 def _require_object(body: bytes) -> None:
-    """Strict JSON, an object: the same rules as for messages."""
-    trouble = unfit(body)
-    if trouble:
-        raise Refusal(400, trouble)
+    """Explain why a body is not a JSON object; called only after its arguments were rejected."""
     try:
         msgspec.json.decode(body, type=dict[str, Raw])
     except msgspec.ValidationError:
-        raise Refusal(400, "the body must be a JSON object") from None
+        raise ArgumentsRefused("the body must be a JSON object") from None
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise Refusal(400, not_json(body, error)) from None
+        raise ArgumentsRefused(not_json(body, error)) from None
 
 
 def _json_of(answer: Answer) -> bytes:

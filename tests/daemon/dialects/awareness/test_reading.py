@@ -90,7 +90,7 @@ def test_the_documented_example_question_gives_exact_keywords() -> None:
         " session_cookies, getUser() and OAuth2 since v1.2.3 #auth"
     )
     assert keywords.keywords_of(question) == "login flow auth.py JWT getUser session_cookies"
-    found = keywords.keywords_of(question, keywords.MOST)
+    found = keywords.keywords_of(question, keywords.TEXT_LIMIT)
     for term in ("login flow", "auth.py", "JWT", "session_cookies", "getUser", "OAuth2", "v1.2.3"):
         assert term in found
 
@@ -151,7 +151,7 @@ json_values = st.recursive(
 
 @given(st.lists(json_values, max_size=8))
 def test_every_entry_becomes_a_draft_or_is_skipped_with_a_reason(entries: list[object]) -> None:
-    sent = drafts.sort_out(entries)
+    sent = drafts.parse_drafts(entries)
     skipped = [index for skip in sent.skipped for index in skip.indexes]
     assert sorted([draft.index for draft in sent.drafts] + skipped) == list(range(len(entries)))
     assert all(draft.text.strip() for draft in sent.drafts)
@@ -242,7 +242,7 @@ def test_a_narrative_prefers_decisions_and_keeps_the_order_of_events() -> None:
     events.append(event(30, "Decision: use SQLite.", event_type="decision"))
     events.append(event(25, "TODO: measure it properly", event_type="planning", status="open"))
 
-    told = summaries.tell(events, 120)
+    told = summaries.summarise(events, 120)
 
     assert told.index("TODO: measure it properly.") < told.index("Decision: use SQLite.")
     assert len(told) <= 120
@@ -250,7 +250,7 @@ def test_a_narrative_prefers_decisions_and_keeps_the_order_of_events() -> None:
 
 @given(st.lists(st.text(min_size=1, max_size=300), max_size=20), st.integers(20, 500))
 def test_a_narrative_never_exceeds_its_length_limit(texts: list[str], room: int) -> None:
-    told = summaries.tell([event(i, text) for i, text in enumerate(texts)], room)
+    told = summaries.summarise([event(i, text) for i, text in enumerate(texts)], room)
     assert len(told) <= room
 
 

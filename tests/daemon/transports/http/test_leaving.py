@@ -27,9 +27,9 @@ async def leave(web: Web, *requests: httpx.Request) -> list[httpx.Response]:
         async with anyio.create_task_group() as group:
             for place, request in enumerate(requests):
                 group.start_soon(send, place, request)
-            await web.hub.until(lambda: web.hub.in_flight == len(requests))
+            await web.services.gate.until(lambda: web.services.gate.in_flight == len(requests))
             web.server.refuse_new()
-            web.hub.depart()
+            web.services.shutdown.depart()
             await web.server.close()
     return [answers[place] for place in range(len(requests))]
 
@@ -76,7 +76,7 @@ async def test_a_stream_ends_with_the_answer(tmp_path: Path) -> None:
                     "POST", "/mcp", json=call("slow", SLOW, id="l"), headers={**given, **session}
                 ) as two,
             ):
-                web.hub.depart()
+                web.services.shutdown.depart()
                 await web.server.close()
                 for id, stream in (("m", one), ("l", two)):
                     lines = [line async for line in stream.aiter_lines()]

@@ -92,7 +92,7 @@ async def verdict(web: Web, who: str | None, way: str, tool: str, arguments: Any
 
 
 async def test_every_tool_gets_the_same_verdict_on_every_way_in(web: Web) -> None:
-    specs = {spec.name: spec for spec in web.hub.surface_for("").tools.specs()}
+    specs = {spec.name: spec for spec in web.services.surfaces().tools.specs()}
     assert set(specs) == set(ARGUMENTS), "a new tool needs a row in this matrix"
     for tool, spec in specs.items():
         expected = {
@@ -105,7 +105,7 @@ async def test_every_tool_gets_the_same_verdict_on_every_way_in(web: Web) -> Non
             for way in WAYS:
                 said = await verdict(web, who, way, tool, ARGUMENTS[tool])
                 assert said == wanted, (tool, who, way)
-        peer, wire = join(web.hub)
+        peer, wire = join(web.services)
         peer.feed(initialize() + json.dumps(call(tool, ARGUMENTS[tool])).encode() + b"\n")
         answer = (await wire.wait_for(2))[1]
         assert "this token" not in json.dumps(answer), tool

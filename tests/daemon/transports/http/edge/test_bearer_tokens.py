@@ -220,14 +220,14 @@ async def test_a_file_that_became_wrong_shuts_the_door_until_it_is_right(
         path.write_text(BOTH_TOKENS[:150])
     assert await listed(web, bearer("laptop")) == 401
     assert await listed(web, {}) == 401
-    health = await web.hub.health(web.hub.surface_for(""))
+    health = await web.services.health.report(web.services.surfaces())
     assert health.status == "degraded"
     assert "nobody gets in over HTTP" in str(health.degraded)
     path.unlink(missing_ok=True)
     token_file(tmp_path, BOTH_TOKENS)
     assert await listed(web, bearer("laptop")) == 200
     assert (await web.post(request("ping"), session)).status_code == 200
-    assert (await web.hub.health(web.hub.surface_for(""))).status == "healthy"
+    assert (await web.services.health.report(web.services.surfaces())).status == "healthy"
 
 
 async def test_a_session_and_a_visitor_have_the_rights_their_token_has_now(
@@ -269,7 +269,7 @@ async def test_a_revoked_token_loses_its_streams_and_its_calls(web: Web, tmp_pat
             await follow(about, response)
 
     def is_busy() -> bool:
-        return web.hub.in_flight == 3
+        return web.services.gate.in_flight == 3
 
     with anyio.fail_after(10):
         async with anyio.create_task_group() as group:
@@ -278,10 +278,10 @@ async def test_a_revoked_token_loses_its_streams_and_its_calls(web: Web, tmp_pat
             group.start_soon(stream, "listen", "POST", {**bearer("laptop"), **headers}, listening)
             body, also = modern("tools/call", slow)
             group.start_soon(stream, "modern", "POST", {**bearer("laptop"), **also}, body)
-            await web.hub.until(is_busy)
+            await web.services.gate.until(is_busy)
             other = await web.open(headers=bearer("phone"))
             remove_entry(tmp_path / "tokens.toml", "laptop")
     assert sorted(end.split()[0] for end in ends) == ["legacy", "listen", "modern", "standing"]
     assert "modern 401" in ends, "nothing was said yet: the answer is the refusal"
-    assert web.hub.in_flight == 0
+    assert web.services.gate.in_flight == 0
     assert (await web.post(request("ping"), other)).status_code == 200

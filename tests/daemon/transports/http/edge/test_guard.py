@@ -99,7 +99,7 @@ def _request(web: Web, verb: str, path: str, *headers: str) -> bytes:
 
 
 def _calls(web: Web) -> int:
-    return sum(web.hub.meter._calls.values())
+    return sum(web.services.meter._calls.values())
 
 
 async def test_hostile_hosts_and_origins_reach_no_handler(web: Web) -> None:

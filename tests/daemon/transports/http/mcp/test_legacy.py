@@ -71,10 +71,10 @@ async def test_delete_ends_the_session_and_what_it_runs(web: Web) -> None:
     with anyio.fail_after(10):
         async with anyio.create_task_group() as group:
             group.start_soon(slow)
-            await web.hub.until(lambda: web.hub.in_flight == 1)
+            await web.services.gate.until(lambda: web.services.gate.in_flight == 1)
             gone = await web.client.delete("/mcp", headers=session)
             assert gone.status_code == 204
-    assert web.hub.in_flight == 0
+    assert web.services.gate.in_flight == 0
     error = ended[0].json()["error"]
     assert (ended[0].status_code, ended[0].json()["id"], error["code"]) == (200, 5, -32800)
     assert "the session was ended; it may or may not have been done" in error["message"]
@@ -95,7 +95,7 @@ async def test_a_failed_initialize_leaves_no_session(web: Web) -> None:
     answer = await web.post(request("initialize", {"protocolVersion": 7}))
     assert answer.status_code == 400
     assert "mcp-session-id" not in answer.headers
-    assert await web.hub.sessions.total() == 0
+    assert await web.services.sessions.total() == 0
 
 
 @pytest.mark.parametrize(
@@ -259,15 +259,15 @@ async def test_a_posted_cancellation_ends_the_other_post(web: Web) -> None:
     with anyio.fail_after(10):
         async with anyio.create_task_group() as group:
             group.start_soon(slow)
-            await web.hub.until(lambda: web.hub.in_flight == 1)
+            await web.services.gate.until(lambda: web.services.gate.in_flight == 1)
             for wrong in ("9", 10, None):
                 note = notification("notifications/cancelled", {"requestId": wrong})
                 assert (await web.post(note, session)).status_code == 202
-            assert web.hub.in_flight == 1
+            assert web.services.gate.in_flight == 1
             note = notification("notifications/cancelled", {"requestId": 9})
             assert (await web.post(note, session)).status_code == 202
     assert ended[0].json()["error"]["code"] == -32800
-    assert web.hub.in_flight == 0
+    assert web.services.gate.in_flight == 0
 
 
 async def test_an_id_in_flight_is_not_taken_twice(web: Web) -> None:
@@ -279,7 +279,7 @@ async def test_an_id_in_flight_is_not_taken_twice(web: Web) -> None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(slow)
-        await web.hub.until(lambda: web.hub.in_flight == 1)
+        await web.services.gate.until(lambda: web.services.gate.in_flight == 1)
         twice = await web.post(call("echo", {"text": "x"}, id=1), session)
         assert twice.status_code == 400
         assert twice.json()["error"]["data"]["duplicateId"] == 1
@@ -296,7 +296,7 @@ async def test_a_session_outlives_the_daemon(tmp_path: Path) -> None:
         await web.post(request("resources/subscribe", {"uri": "test://watched-resource"}), session)
         ended = await web.open()
         await web.client.delete("/mcp", headers=ended)
-        before = await web.hub.sessions.total()
+        before = await web.services.sessions.total()
     async with running_web(tmp_path) as web:
         answer = await web.post(call("structured", {"n": 2}), session)
         assert answer.status_code == 200
@@ -314,7 +314,7 @@ async def test_a_session_outlives_the_daemon(tmp_path: Path) -> None:
                     if "notifications/resources/updated" in line:
                         break
         assert (await web.post(request("ping"), ended)).status_code == 404
-        assert await web.hub.sessions.total() == before
+        assert await web.services.sessions.total() == before
 
 
 async def test_a_stream_that_the_server_closes_early_is_resumed(web: Web) -> None:
@@ -344,7 +344,7 @@ async def test_a_batch_whose_calls_are_all_cancelled_is_answered(web: Web) -> No
     with anyio.fail_after(10):
         async with anyio.create_task_group() as group:
             group.start_soon(slow)
-            await web.hub.until(lambda: web.hub.in_flight == 2)
+            await web.services.gate.until(lambda: web.services.gate.in_flight == 2)
             for n in (1, 2):
                 note = notification("notifications/cancelled", {"requestId": n})
                 assert (await web.post(note, session)).status_code == 202

@@ -184,7 +184,7 @@ async def test_leaving_the_stream_cancels_the_call(web: Web) -> None:
             if line.startswith("data:"):
                 break
     with anyio.fail_after(5):
-        await web.hub.until(lambda: web.hub.in_flight == 0)
+        await web.services.gate.until(lambda: web.services.gate.in_flight == 0)
     after = (await web.modern("tools/call", {"name": "tally", "arguments": {}})).json()
     count = "cancelled"
     was = before["result"]["structuredContent"][count]
@@ -206,7 +206,7 @@ async def test_listen_acknowledges_filters_marks_and_ends_with_a_result(web: Web
                 for tool in ("test_trigger_prompt_change", "test_trigger_tool_change"):
                     await web.modern("tools/call", {"name": tool, "arguments": {}})
             elif len(seen) == 2:
-                web.hub.leaving.set()
+                web.services.shutdown.leaving.set()
     acknowledged, changed, ended = seen
     assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
     assert acknowledged["params"]["notifications"] == {"toolsListChanged": True}

@@ -44,9 +44,9 @@ async def test_one_token_cannot_push_out_anothers_sessions(web: Web) -> None:
     mine = [await opened(web, "a") for _ in range(LIMIT)]
     for _ in range(LIMIT * 3):
         await opened(web, "b")
-    await web.hub.sessions.flush()  # the catalogue keeps one session besides those of handles
+    await web.services.sessions.flush()  # the catalogue keeps one session besides those of handles
     assert [await is_alive(web, session) for session in mine] == [True] * LIMIT
-    assert len(web.hub.limiter._windows) <= 2 * LIMIT + 2
+    assert len(web.services.limiter._windows) <= 2 * LIMIT + 2
 
 
 async def test_one_too_many_ends_the_session_unseen_longest(web: Web) -> None:
@@ -73,7 +73,7 @@ async def test_a_session_in_use_is_not_ended_and_when_all_are_it_is_said(web: We
     async with anyio.create_task_group() as group:
         for session in sessions:
             group.start_soon(web.post, call("slow", {"seconds": 60}, id=9), session)
-        await web.hub.until(lambda: web.hub.in_flight == LIMIT)
+        await web.services.gate.until(lambda: web.services.gate.in_flight == LIMIT)
         params = {
             "protocolVersion": "2025-11-25",
             "capabilities": {},

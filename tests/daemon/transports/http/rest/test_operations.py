@@ -145,7 +145,7 @@ async def test_what_the_limiter_counts_is_true_after_others_left(tmp_path: Path)
         session = await web.open()
         for _ in range(2):
             clock.advance(61)
-            peer, _wire = join(web.hub)
+            peer, _wire = join(web.services)
             peer.lost()
             assert await counted() == (0, 0)
             await web.post(call("echo", {"text": "x"}), session)
@@ -162,13 +162,13 @@ async def test_made_up_clients_do_not_fill_the_limiter(tmp_path: Path) -> None:
             window = sessions.visitor(OWNER, f"client {number}").window
             assert window is not None
             assert window.admit() == 0.0
-        assert web.hub.limiter.current() == HELD
+        assert web.services.limiter.current() == HELD
         sessions.dismiss(frozenset({OWNER.name}))
-        web.hub.prune()
-        assert web.hub.limiter.current() == HELD, "who comes back finds its admissions"
+        web.services.limiter.prune()
+        assert web.services.limiter.current() == HELD, "who comes back finds its admissions"
         clock.advance(61)
-        web.hub.prune()
-        assert not web.hub.limiter._windows
+        web.services.limiter.prune()
+        assert not web.services.limiter._windows
 
 
 async def test_with_a_tracer_every_way_in_answers_and_opens_a_span(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 import json
 import re
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import jsonschema
 import pytest
 
@@ -186,7 +188,7 @@ async def test_a_tool_that_fails_crashes_or_dawdles(tmp_path: Path) -> None:
         assert refused(crashed, 500, "internal").startswith("Internal error: error id ")
         slow = await web.client.post("/tools/slow", json={"seconds": 30})
         refused(slow, 408, "timeout")
-        assert web.hub.in_flight == 0
+        assert web.services.gate.in_flight == 0
 
 
 async def test_rest_and_mcp_give_the_same_result(web: Web) -> None:
@@ -242,3 +244,16 @@ async def test_unauthenticated_health_says_status_only(web: Web) -> None:
     assert ready["status"] == "ok"
     assert ready["health"]["database"] == "connected"
     assert json.dumps(ready).find("/") == -1
+
+
+async def test_a_rest_call_beyond_the_total_in_flight_limit_is_rejected(tmp_path: Path) -> None:
+    async with (
+        running_web(tmp_path, limits__in_flight_total=1) as web,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(partial(web.client.post, "/tools/slow", json={"seconds": 30}))
+        with anyio.fail_after(5):
+            await web.services.gate.until(lambda: web.services.gate.in_flight == 1)
+        rejected = await web.client.post("/tools/slow", json={"seconds": 0})
+        refused(rejected, 429, "rate_limited")
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,141 @@
+"""The services of one process, created together.
+
+Only the places that wire the daemon up use this record: `daemon.app`, the HTTP server and tests.
+All other code takes the one or two services it needs (import contract "only wiring code sees all
+services").
+"""
+
+from collections.abc import Callable, Mapping
+
+from anyio.abc import TaskGroup
+from msgspec import Struct
+
+from daemon.config import Settings
+from daemon.memory.bank_administration import Caretaker
+from daemon.operations.metrics import Meter
+from daemon.operations.tracing import Tracer
+from daemon.rpc.caller import Surfaces
+from daemon.rpc.connections import Connections
+from daemon.rpc.gate import CallLimits, Gate, Method
+from daemon.rpc.limiter import Clock, Limiter
+from daemon.rpc.methods.handshake import HandshakeMethods
+from daemon.rpc.methods.private import PrivateMethods
+from daemon.rpc.methods.prompts import PromptMethods
+from daemon.rpc.methods.resources import ResourceMethods
+from daemon.rpc.methods.tools import ToolMethods
+from daemon.rpc.methods.utilities import UtilityMethods
+from daemon.rpc.peer import PeerServices
+from daemon.rpc.reports import HealthReporter, StatusReporter
+from daemon.rpc.sessions import SessionKeeper
+from daemon.rpc.shutdown import Shutdown
+from daemon.rpc.subscriptions import Subscriptions
+from daemon.version import VERSION
+from protocol.mcp import ServerInfo
+from protocol.shape import Shaper
+from store.model import EngineHealth
+
+SERVER: ServerInfo = ServerInfo(
+    name="recalld",
+    version=VERSION,
+    title="recalld",
+    description="Memory for AI agents, local and offline",
+)
+
+
+class Services(Struct, frozen=True, kw_only=True, eq=False):
+    """The record; see `make_services`."""
+
+    settings: Settings
+    tasks: TaskGroup
+    clock: Clock
+    gate: Gate
+    methods: Mapping[str, Method]
+    surfaces: Surfaces
+    sessions: SessionKeeper
+    limiter: Limiter
+    subscriptions: Subscriptions
+    connections: Connections
+    shutdown: Shutdown
+    health: HealthReporter
+    status: StatusReporter
+    meter: Meter
+
+    @property
+    def for_peers(self) -> PeerServices:
+        """The part that stdio and socket connections use."""
+        return PeerServices(
+            settings=self.settings,
+            tasks=self.tasks,
+            gate=self.gate,
+            methods=self.methods,
+            surfaces=self.surfaces,
+            connections=self.connections,
+            limiter=self.limiter,
+            sessions=self.sessions,
+            subscriptions=self.subscriptions,
+        )
+
+
+def make_gate(settings: Settings, clock: Clock, tracer: Tracer | None = None) -> Gate:
+    """A gate with the configured limits."""
+    limits = CallLimits(
+        per_connection=settings.in_flight,
+        total=settings.in_flight_total,
+        seconds=settings.call_seconds,
+    )
+    return Gate(limits, clock=clock, verbose=settings.log_level == "debug", tracer=tracer)
+
+
+def make_services(
+    settings: Settings,
+    *,
+    tasks: TaskGroup,
+    clock: Clock,
+    gate: Gate,
+    sessions: SessionKeeper,
+    surfaces: Surfaces,
+    engine: Callable[[], EngineHealth],
+    caretaker: Caretaker | None = None,
+) -> Services:
+    """Create the services of one process; call it inside the event loop."""
+    limiter = Limiter(limit=settings.requests_per_minute, clock=clock)
+    connections = Connections(limiter, clock)
+    subscriptions = Subscriptions()
+    shutdown = Shutdown(connections)
+    health = HealthReporter(
+        engine=engine, sessions=sessions, limiter=limiter, connections=connections, clock=clock
+    )
+    status = StatusReporter(
+        settings, gate=gate, sessions=sessions, connections=connections, clock=clock
+    )
+    shaper = Shaper(SERVER)
+    private = PrivateMethods(
+        status=status,
+        shutdown=shutdown,
+        subscriptions=subscriptions,
+        caretaker=caretaker,
+        data=str(settings.directories.data),
+    )
+    return Services(
+        settings=settings,
+        tasks=tasks,
+        clock=clock,
+        gate=gate,
+        methods={
+            **HandshakeMethods(shaper).table(),
+            **UtilityMethods(shaper, subscriptions, health).table(),
+            **ToolMethods(shaper, subscriptions).table(),
+            **ResourceMethods(shaper, subscriptions).table(),
+            **PromptMethods(shaper, subscriptions).table(),
+            **private.table(),
+        },
+        surfaces=surfaces,
+        sessions=sessions,
+        limiter=limiter,
+        subscriptions=subscriptions,
+        connections=connections,
+        shutdown=shutdown,
+        health=health,
+        status=status,
+        meter=Meter(),
+    )
