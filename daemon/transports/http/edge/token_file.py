@@ -129,7 +129,7 @@ def check(entry: TokenEntry) -> None:
         rule = f"must have at least {SHORTEST_SECRET} ASCII characters"
         raise Exit(CONFIG, f"token file: the secret of {name!r} {rule}")
     if not entry.banks:
-        raise Exit(CONFIG, f"token file: {name!r} opens no bank at all")
+        raise Exit(CONFIG, f"token file: the banks of {name!r} must list at least one bank")
 
 
 def _read(path: Path) -> bytes:
