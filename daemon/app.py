@@ -327,7 +327,7 @@ def _ignore_signals() -> None:
 async def _stop_when_idle(
     connections: Connections, shutdown: Shutdown, idle_seconds: float
 ) -> None:
-    """Stop a daemon that a bridge started once nobody has been connected for a while."""
+    """Stop a daemon that a bridge started after `idle_seconds` without a connection."""
     while True:
         idle = time.monotonic() - connections.idle_since
         if not len(connections) and idle >= idle_seconds:

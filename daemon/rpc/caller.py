@@ -1,4 +1,4 @@
-"""The caller of a method, whatever the transport.
+"""The caller of a method, on every transport.
 
 On a byte stream the caller is the connection. Over HTTP it is one request, together with the
 session it belongs to. Messages that belong to a call (progress, log messages, requests to the

@@ -22,7 +22,7 @@ class Connected(Protocol):
 
 
 class Connections(Watched):
-    """A registry. It also knows since when nobody has been connected."""
+    """A registry. `idle_since` is the time of the last disconnect."""
 
     def __init__(self, limiter: Limiter, clock: Clock) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The context of an MCP call: the implementation of `daemon.tools.specification.Context`."""
+"""The context of an MCP call: the implementation of `daemon.tools.context.Context`."""
 
 from typing import Any, Final
 

@@ -82,7 +82,7 @@ class Limiter:
         return self.window(new, limit)
 
     def drop(self, key: str) -> None:
-        """Forget the window of a session that has ended for good."""
+        """Delete the window of a session that has ended."""
         self._windows.pop(key, None)
 
     def current(self) -> int:

@@ -1,4 +1,4 @@
-"""The two steps of leaving: the process is asked to stop, then it leaves."""
+"""Shutdown in two steps: a stop is requested, then the process leaves."""
 
 import anyio
 
@@ -6,7 +6,7 @@ from daemon.rpc.connections import Connections
 
 
 class Shutdown:
-    """`stopping` is set when somebody asked for the end, `leaving` when it begins."""
+    """`stopping` is set when a stop is requested, `leaving` when the shutdown begins."""
 
     def __init__(self, connections: Connections) -> None:
         self.stopping = anyio.Event()

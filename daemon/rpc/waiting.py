@@ -6,7 +6,7 @@ import anyio
 
 
 class Watched:
-    """A base class: `until` waits for a condition, `notify` makes it look again."""
+    """A base class: `until` waits for a condition, `notify` makes it check again."""
 
     def __init__(self) -> None:
         self._changed: anyio.Event | None = None

@@ -206,6 +206,6 @@ ANONYMOUS: Final = Principal(name="nobody", banks=frozenset(), can_write=False)
 def _unauthorized() -> Refusal:
     return Refusal(
         401,
-        "a bearer token is needed: Authorization: Bearer …",
+        "a bearer token is required: Authorization: Bearer …",
         headers=[(b"www-authenticate", b'Bearer realm="recalld"'), CLOSE],
     )

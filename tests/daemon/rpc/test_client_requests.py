@@ -1,4 +1,4 @@
-"""ClientRequests to a client: answered once, refused, given up, or left behind."""
+"""Requests to a client: answered, refused, timed out, or cut off."""
 
 import anyio
 import msgspec
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Client:
-    """Answers what it is asked as it was told to, from inside `send`."""
+    """A client that gives prepared answers from inside `send`."""
 
     def __init__(self, requests: ClientRequests, *answers: str) -> None:
         self._requests = requests
@@ -29,11 +29,11 @@ class Client:
         answer = jsonrpc.decode(f'{{"jsonrpc":"2.0","id":{id},{self._answers.pop(0)}}}'.encode())
         assert isinstance(answer, Response)
         self._requests.answered(answer)
-        self._requests.answered(answer)  # a second one is nobody's
+        self._requests.answered(answer)  # a second answer is ignored
 
 
 @pytest.mark.parametrize(("label", "ids"), [("", [1, 2]), ("ab", ["ab-1", "ab-2"])])
-async def test_each_question_has_an_id_of_its_own_and_gets_its_own_answer(
+async def test_each_request_has_its_own_id_and_gets_its_own_answer(
     label: str, ids: list[object]
 ) -> None:
     requests = ClientRequests(label)
@@ -43,21 +43,21 @@ async def test_each_question_has_an_id_of_its_own_and_gets_its_own_answer(
     assert client.ids == ids
 
 
-async def test_a_refusal_is_the_tools_failure_and_names_the_method() -> None:
+async def test_an_error_of_the_client_becomes_a_tool_failure_that_names_the_method() -> None:
     requests = ClientRequests()
     client = Client(requests, '"error":{"code":-1,"message":"no"}')
     with pytest.raises(ToolFailure, match="refused sampling/createMessage"):
         await requests.ask(client.take, "sampling/createMessage", b"{}")
 
 
-async def test_a_client_that_never_answers_is_not_waited_for_longer_than_the_bound() -> None:
+async def test_a_request_fails_after_its_timeout() -> None:
     requests = ClientRequests(seconds=0.01)
     client = Client(requests)
     with pytest.raises(ToolFailure, match=r"did not answer roots/list in 0\.01 s"):
         await requests.ask(client.take, "roots/list", b"{}")
 
 
-async def test_when_the_client_leaves_whoever_waits_is_refused() -> None:
+async def test_open_requests_fail_when_the_client_disconnects() -> None:
     requests = ClientRequests()
     client = Client(requests)
     refused = anyio.Event()

@@ -58,7 +58,7 @@ def test_no_window_ever_holds_more_than_the_limit(
 
 
 @given(steps=st.lists(st.floats(0, 30, allow_nan=False), max_size=60))
-def test_whoever_waits_as_told_is_admitted(steps: list[float]) -> None:
+def test_a_call_is_admitted_after_the_wait_it_was_given(steps: list[float]) -> None:
     clock = FakeClock(0.0)
     calls = window(clock, limit=3, seconds=60.0)
     for step in steps:
@@ -91,7 +91,7 @@ def test_sessions_do_not_share_a_window_and_zero_is_no_limit() -> None:
     assert Limiter(limit=0, clock=clock).rename("a", "b") is None
 
 
-def test_a_session_that_comes_back_finds_its_window_as_it_left_it() -> None:
+def test_a_window_survives_a_reconnect() -> None:
     clock = FakeClock()
     limiter = Limiter(limit=1, clock=clock)
     first = limiter.window("connection-1")

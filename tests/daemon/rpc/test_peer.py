@@ -1,4 +1,4 @@
-"""A peer on a memory wire: answers, bounds, cancellation, sessions, changes."""
+"""A peer on an in-memory wire: answers, limits, cancellation, sessions, subscriptions."""
 
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ async def test_a_cancelled_call_stops_and_is_never_answered(tmp_path: Path) -> N
         assert [frame["id"] for frame in await wire.wait_for(2)] == [0, 2]
 
 
-async def test_a_lost_peer_takes_its_calls_along(tmp_path: Path) -> None:
+async def test_losing_a_connection_cancels_its_calls(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         peer, wire = join(services)
         peer.feed(initialize() + call(1, "slow", seconds=100))
@@ -150,7 +150,7 @@ async def test_the_limiter_refuses_with_the_time_to_wait_but_never_a_ping(tmp_pa
         assert "result" in by_id(await wire.wait_for(7))[6]
 
 
-async def test_health_has_exactly_the_seeds_fields_and_true_numbers(tmp_path: Path) -> None:
+async def test_health_has_the_documented_fields_and_measured_values(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         peer, wire = join(services)
         peer.feed(request(1, "health/check"))
@@ -208,7 +208,7 @@ async def test_a_bridge_resumes_its_session_with_a_new_daemon(tmp_path: Path) ->
         assert (await other_wire.wait_for(1))[0]["result"]["session"] != first["session"]
 
 
-async def test_methods_between_our_own_processes_do_not_exist_elsewhere(tmp_path: Path) -> None:
+async def test_private_methods_exist_on_the_unix_socket_only(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         peer, wire = join(services)
         peer.feed(initialize() + request(1, "recalld/stop"))
@@ -217,7 +217,7 @@ async def test_methods_between_our_own_processes_do_not_exist_elsewhere(tmp_path
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_wrong_arguments_are_told_as_the_revision_has_it(
+async def test_wrong_arguments_are_reported_in_the_form_of_the_revision(
     tmp_path: Path, revision: str
 ) -> None:
     async with running_services(tmp_path) as services:
@@ -248,7 +248,7 @@ async def test_in_2026_07_28_unknown_tools_and_resources_are_invalid_params(tmp_
         assert frames[3]["error"]["data"]["requiredCapabilities"] == {"sampling": {}}
 
 
-async def test_a_crash_is_told_without_its_insides(tmp_path: Path) -> None:
+async def test_a_crash_is_reported_without_details(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         peer, wire = join(services)
         peer.feed(initialize() + call(1, "crash"))
@@ -258,7 +258,7 @@ async def test_a_crash_is_told_without_its_insides(tmp_path: Path) -> None:
         assert error["data"]["errorId"] in error["message"]
 
 
-async def test_progress_goes_upwards_and_only_with_a_token(tmp_path: Path) -> None:
+async def test_progress_increases_and_needs_a_token(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         peer, wire = join(services)
         peer.feed(initialize("2024-11-05") + call(1, "slow", seconds=0.01, steps=3))
@@ -272,7 +272,7 @@ async def test_progress_goes_upwards_and_only_with_a_token(tmp_path: Path) -> No
         assert all("message" not in report for report in reports)
 
 
-async def test_a_client_is_asked_and_answers(tmp_path: Path) -> None:
+async def test_a_tool_can_ask_the_client(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         peer, wire = join(services)
         peer.feed(initialize(sampling={}) + call(1, "test_sampling", prompt="hi"))
@@ -283,7 +283,7 @@ async def test_a_client_is_asked_and_answers(tmp_path: Path) -> None:
         assert "hello" in str((await wire.wait_for(3))[2]["result"])
 
 
-async def test_a_client_that_cannot_be_asked_is_not(tmp_path: Path) -> None:
+async def test_a_client_without_the_capability_is_not_asked(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         peer, wire = join(services)
         peer.feed(initialize() + call(1, "test_sampling", prompt="hi"))
@@ -293,7 +293,7 @@ async def test_a_client_that_cannot_be_asked_is_not(tmp_path: Path) -> None:
         assert frames[2]["result"]["isError"]
 
 
-async def test_a_listener_hears_what_it_asked_for_marked_with_its_id(tmp_path: Path) -> None:
+async def test_a_listener_gets_the_requested_notifications_with_its_id(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         peer, wire = join(services)
         wants = {"toolsListChanged": True, "resourceSubscriptions": ["test://watched-resource"]}
@@ -318,7 +318,7 @@ async def test_a_listener_hears_what_it_asked_for_marked_with_its_id(tmp_path: P
         assert frames[7]["result"]["_meta"][marker] == "listen"
 
 
-async def test_a_legacy_client_hears_of_changes_only_once_initialised(tmp_path: Path) -> None:
+async def test_a_legacy_client_is_notified_of_changes_once_initialised(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         early, early_wire = join(services)
         early.feed(initialize().splitlines(keepends=True)[0])
@@ -337,7 +337,7 @@ async def test_a_legacy_client_hears_of_changes_only_once_initialised(tmp_path: 
         assert len(await ready_wire.wait_for(9)) == 9
 
 
-async def test_a_connection_follows_so_many_resources_and_no_more(tmp_path: Path) -> None:
+async def test_the_number_of_resource_subscriptions_is_limited(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         peer, wire = join(services)
         peer.feed(initialize())
@@ -350,7 +350,7 @@ async def test_a_connection_follows_so_many_resources_and_no_more(tmp_path: Path
         assert "result" in (await wire.wait_for(4))[3], "one that is followed already"
 
 
-async def test_log_messages_follow_the_level_that_was_asked_for(tmp_path: Path) -> None:
+async def test_log_messages_respect_the_requested_level(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         peer, wire = join(services)
         peer.feed(initialize() + request(1, "logging/setLevel", level="error"))
@@ -409,7 +409,7 @@ async def test_resources_prompts_and_completion_work_in_both_eras(tmp_path: Path
         ),
     ],
 )
-async def test_wrong_params_are_refused_by_name(
+async def test_the_error_names_the_wrong_parameter(
     tmp_path: Path, method: str, params: dict[str, Any]
 ) -> None:
     async with running_services(tmp_path) as services:
@@ -420,7 +420,7 @@ async def test_wrong_params_are_refused_by_name(
         assert ":" in error["message"]
 
 
-async def test_state_that_was_altered_does_not_come_back_in(tmp_path: Path) -> None:
+async def test_altered_request_state_is_rejected(tmp_path: Path) -> None:
     name = "test_input_required_result_tampered_state"
     able: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
     async with running_services(tmp_path) as services:

@@ -1,4 +1,4 @@
-"""The child process a client starts, engine inside: its pipes, its end, its manners."""
+"""`recalld stdio --embedded`: pipes, signals, shutdown, errors."""
 
 import json
 import signal
@@ -19,7 +19,7 @@ def opened(started: Child) -> None:
     assert started.line()["id"] == 0
 
 
-def test_it_answers_and_leaves_when_its_input_ends(tmp_path: Path) -> None:
+def test_it_answers_and_exits_when_its_input_ends(tmp_path: Path) -> None:
     with child(tmp_path, *EMBEDDED) as started:
         opened(started)
         started.send(call(1, "echo", text="é\u2028\n"))
@@ -40,7 +40,7 @@ def test_answers_under_way_are_flushed_after_the_end_of_input(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_causes_an_orderly_exit(tmp_path: Path, number: signal.Signals) -> None:
     with child(tmp_path, *EMBEDDED) as started:
         opened(started)
         started.send(call(1, "slow", seconds=0.3))
@@ -52,7 +52,7 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> No
         assert "Traceback" not in started.errors()
 
 
-def test_a_hangup_or_a_broken_pipe_signal_does_no_harm(tmp_path: Path) -> None:
+def test_sighup_and_sigpipe_are_ignored(tmp_path: Path) -> None:
     with child(tmp_path, *EMBEDDED) as started:
         opened(started)
         started.process.send_signal(signal.SIGHUP)
@@ -61,7 +61,7 @@ def test_a_hangup_or_a_broken_pipe_signal_does_no_harm(tmp_path: Path) -> None:
         assert started.line()["id"] == 1
 
 
-def test_a_client_that_stops_reading_for_good_is_left_quietly(tmp_path: Path) -> None:
+def test_a_client_that_closes_its_input_ends_the_process_quietly(tmp_path: Path) -> None:
     with child(tmp_path, *EMBEDDED) as started:
         opened(started)
         assert started.process.stdout is not None
@@ -98,7 +98,7 @@ def test_input_from_a_file_is_answered_to_a_file(tmp_path: Path) -> None:
     assert [json.loads(line)["id"] for line in answered.read_text().splitlines()] == [0, 1, 2]
 
 
-def test_no_input_at_all_is_a_clean_end(tmp_path: Path) -> None:
+def test_empty_input_is_a_clean_end(tmp_path: Path) -> None:
     assert recalld(tmp_path, *EMBEDDED, stdin=subprocess.DEVNULL).returncode == 0
 
 
@@ -125,7 +125,7 @@ def test_output_is_utf8_whatever_the_locale(tmp_path: Path, locale: dict[str, st
         assert started.line()["result"]["content"][0]["text"] == "žluťoučký 🐎"
 
 
-def test_a_folder_called_daemon_where_it_is_started_is_not_imported(tmp_path: Path) -> None:
+def test_a_folder_called_daemon_in_the_working_directory_is_not_imported(tmp_path: Path) -> None:
     trap = tmp_path / "daemon"
     trap.mkdir()
     (trap / "__init__.py").write_text("raise SystemExit('imported the wrong package')")
@@ -133,7 +133,7 @@ def test_a_folder_called_daemon_where_it_is_started_is_not_imported(tmp_path: Pa
     assert finished.returncode == 0, finished.stderr
 
 
-def test_two_owners_of_one_directory_cannot_be(tmp_path: Path) -> None:
+def test_a_directory_has_one_owner_at_a_time(tmp_path: Path) -> None:
     with child(tmp_path, *EMBEDDED) as first:
         opened(first)
         with child(tmp_path, *EMBEDDED, variables={"RECALLD_START_SECONDS": "0.2"}) as second:
@@ -141,7 +141,7 @@ def test_two_owners_of_one_directory_cannot_be(tmp_path: Path) -> None:
             assert f"pid {first.process.pid}" in second.errors()
 
 
-def test_a_second_child_waits_for_a_first_that_is_thrown_away(tmp_path: Path) -> None:
+def test_a_second_process_waits_until_the_first_one_exits(tmp_path: Path) -> None:
     with child(tmp_path, *EMBEDDED) as probe:
         opened(probe)
         with child(tmp_path, *EMBEDDED) as real:
@@ -151,7 +151,7 @@ def test_a_second_child_waits_for_a_first_that_is_thrown_away(tmp_path: Path) ->
             assert real.line()["id"] == 0
 
 
-def test_files_are_for_the_owner_only(tmp_path: Path) -> None:
+def test_files_are_readable_by_the_owner_only(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with child(home, *EMBEDDED) as started:
         opened(started)
@@ -188,14 +188,14 @@ def test_a_bad_command_line_is_one_clear_line(
 def test_a_slow_log_reader_does_not_hold_up_answers(tmp_path: Path) -> None:
     with child(tmp_path, *EMBEDDED, variables={"RECALLD_LOG_LEVEL": "info"}) as started:
         opened(started)
-        # 300 failures, a traceback each: far more than a pipe that nobody reads can hold.
+        # 300 failures with a traceback each are far more than an unread pipe can hold.
         started.send(b"".join(call(n, "crash") for n in range(1, 301)))
         started.send(request("end", "ping"))
         answered = started.lines(301)
         assert "end" in answered
 
 
-def test_the_log_never_holds_what_was_said(tmp_path: Path) -> None:
+def test_the_log_never_contains_arguments(tmp_path: Path) -> None:
     secret = "canary-3f9a"
     with child(tmp_path, *EMBEDDED, variables={"RECALLD_LOG_LEVEL": "debug"}) as started:
         opened(started)

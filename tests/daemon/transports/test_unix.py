@@ -1,4 +1,4 @@
-"""The daemon on its socket: who may connect, what a second one does, how it ends."""
+"""The daemon on its unix socket: access, a second daemon, commands, shutdown."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def test_a_half_closed_connection_still_gets_its_answers(tmp_path: Path) -> None
         assert one.line() is None
 
 
-def test_a_client_that_dies_takes_only_its_own_calls_along(tmp_path: Path) -> None:
+def test_a_dying_client_cancels_only_its_own_calls(tmp_path: Path) -> None:
     with daemon(tmp_path), link(tmp_path) as survivor:
         survivor.send(initialize() + call(7, "slow", seconds=0.5))
         assert survivor.line()["id"] == 0
@@ -113,9 +113,9 @@ def test_a_linked_directory_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
-def test_another_user_is_turned_away(tmp_path: Path) -> None:
+def test_another_user_is_rejected(tmp_path: Path) -> None:
     with daemon(tmp_path):
-        # As permissive as can be, so that only the check of the peer's uid stands in the way.
+        # All permissions are open, so that only the check of the peer's uid can reject it.
         path = tmp_path / "run/recalld.sock"
         for directory in [*tmp_path.parents, tmp_path, path.parent]:
             if directory.stat().st_uid == 0 and str(directory).startswith("/tmp"):
@@ -146,7 +146,7 @@ print(len(answer))
         assert recalld(tmp_path, "health").returncode == 0
 
 
-def test_one_connection_too_many_is_told_and_closed(tmp_path: Path) -> None:
+def test_one_connection_too_many_gets_an_error_and_is_closed(tmp_path: Path) -> None:
     limited = {"RECALLD_CONNECTIONS": "2"}
     with daemon(tmp_path, variables=limited), link(tmp_path) as one, link(tmp_path) as two:
         for each in (one, two):
@@ -162,7 +162,7 @@ def test_one_connection_too_many_is_told_and_closed(tmp_path: Path) -> None:
         assert recalld(tmp_path, "health").returncode == 0
 
 
-def test_a_socket_handed_over_by_systemd_is_used(tmp_path: Path) -> None:
+def test_a_socket_passed_by_systemd_is_used(tmp_path: Path) -> None:
     path = tmp_path / "activated.sock"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(str(path))
@@ -200,7 +200,7 @@ def test_health_is_an_exit_code(tmp_path: Path) -> None:
         assert recalld(tmp_path, "health").stdout.startswith("healthy: recalld")
 
 
-def test_status_tells_which_daemon_and_stop_ends_it(tmp_path: Path) -> None:
+def test_status_describes_the_daemon_and_stop_ends_it(tmp_path: Path) -> None:
     with daemon(tmp_path) as started:
         assert status(tmp_path)["pid"] == started.process.pid
         assert str(started.process.pid) in recalld(tmp_path, "status").stdout
@@ -210,7 +210,7 @@ def test_status_tells_which_daemon_and_stop_ends_it(tmp_path: Path) -> None:
         assert recalld(tmp_path, "stop").returncode == 2
 
 
-def test_status_does_not_count_whoever_asks_for_it(tmp_path: Path) -> None:
+def test_status_does_not_count_its_own_connection_and_call(tmp_path: Path) -> None:
     with daemon(tmp_path):
         idle = status(tmp_path)
         assert (idle["connections"], idle["inFlight"]) == (0, 0)
@@ -221,7 +221,7 @@ def test_status_does_not_count_whoever_asks_for_it(tmp_path: Path) -> None:
             assert (busy["connections"], busy["inFlight"]) == (1, 1)
 
 
-def test_a_strange_variable_is_remarked_on_but_not_by_health(tmp_path: Path) -> None:
+def test_an_unknown_variable_is_reported_but_not_by_health(tmp_path: Path) -> None:
     def run(*arguments: str) -> str:
         return subprocess.run(
             [*RECALLD, *arguments],
@@ -261,7 +261,7 @@ def test_sessions_survive_a_restart(tmp_path: Path) -> None:
         assert one.line()["result"]["session"] == session
 
 
-def test_a_daemon_leaving_answers_what_it_can_and_ends_what_listens(tmp_path: Path) -> None:
+def test_a_leaving_daemon_answers_running_calls_and_ends_subscriptions(tmp_path: Path) -> None:
     with daemon(tmp_path) as started, link(tmp_path) as one:
         one.send(modern("l", "subscriptions/listen", notifications={}))
         assert one.line()["method"] == "notifications/subscriptions/acknowledged"
@@ -290,18 +290,18 @@ def test_health_answers_within_50_ms_of_pythons_own_start(tmp_path: Path) -> Non
     with daemon(tmp_path):
         bare = best(sys.executable, "-c", "pass")
         probe = best(str(Path(sys.executable).parent / "recalld"), "health")
-    # Python alone takes about 15 ms; where it takes longer the machine is busy with other things.
+    # Python alone takes about 15 ms; if it takes longer, the machine is busy.
     allowed = 0.05 * max(1.0, bare / 0.015)
     assert probe - bare < allowed, f"{probe * 1000:.0f} ms against {bare * 1000:.0f} ms"
 
 
-def test_a_spawned_daemon_leaves_when_nobody_needs_it(tmp_path: Path) -> None:
+def test_a_spawned_daemon_exits_when_idle(tmp_path: Path) -> None:
     idle = {"RECALLD_IDLE_SECONDS": "0.3"}
     with child(tmp_path, "serve", "--no-http", "--spawned", variables=idle) as started:
         assert started.wait(10) == 0
 
 
-def test_a_spawned_daemon_leaves_when_its_directory_is_gone(tmp_path: Path) -> None:
+def test_a_spawned_daemon_exits_when_its_directory_is_gone(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with child(home, "stdio", variables={"RECALLD_IDLE_SECONDS": "600"}) as bridge:
         bridge.send(initialize())
@@ -310,10 +310,10 @@ def test_a_spawned_daemon_leaves_when_its_directory_is_gone(tmp_path: Path) -> N
     assert Path(f"/proc/{pid}").exists()
     shutil.rmtree(home)
     _until_gone(pid)
-    assert not home.exists()  # it did not crash: that would have been written down there
+    assert not home.exists()  # a crash would have been written there
 
 
-def test_a_spawned_daemon_without_its_socket_makes_room_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_spawned_daemon_without_its_socket_exits_and_loses_nothing(tmp_path: Path) -> None:
     arguments = {"bank_id": "b", "content": "the anchor is rusty", "context": "boats"}
     question = {"bank_id": "b", "query": "anchor"}
     with spawned_daemon(tmp_path), child(tmp_path, "stdio") as bridge:
@@ -335,7 +335,7 @@ def _until_gone(pid: int) -> None:
 
 
 def _is_running(pid: int) -> bool:
-    """A zombie does not run: whoever started it may not have looked yet."""
+    """Whether a process runs; a zombie, not yet waited for, does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

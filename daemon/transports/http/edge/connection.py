@@ -232,7 +232,7 @@ class HttpConnection(HttpToolsProtocol):
     def _time_out(self) -> None:
         pace = self._state.pace
         part, seconds = ("body", pace.body) if self._in_body else ("head", pace.head)
-        if self.flow.read_paused:  # the delay is ours: we are not reading
+        if self.flow.read_paused:  # back-pressure: the connection is not being read
             self._start_timer(seconds)
         else:
             self._reject(408, f"the {part} of a request must arrive in {seconds:g} s")

@@ -66,12 +66,20 @@ class Guard:
             elif name == b"authorization":
                 authorizations.append(value)
         if len(hosts) != 1 or hosts[0].decode("latin-1").lower() not in self._hosts:
-            raise Refusal(403, "this Host is not served here", headers=[CLOSE])
+            raise Refusal(
+                403, "this Host is not allowed; server.hosts lists further ones", headers=[CLOSE]
+            )
         if len(origins) > 1 or len(authorizations) > 1:
-            raise Refusal(403, "Origin and Authorization may be given once", headers=[CLOSE])
+            raise Refusal(
+                403, "the Origin and Authorization headers must not be repeated", headers=[CLOSE]
+            )
         origin = origins[0].decode("latin-1") if origins else None
         if origin is not None and not self._is_allowed(origin):
-            raise Refusal(403, "pages of this Origin may not ask here", headers=[CLOSE])
+            raise Refusal(
+                403,
+                "this Origin is not allowed; server.cors_origins lists further ones",
+                headers=[CLOSE],
+            )
         return origin, authorizations[0].decode("latin-1") if authorizations else None
 
     def _is_allowed(self, origin: str) -> bool:

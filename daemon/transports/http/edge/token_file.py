@@ -1,4 +1,4 @@
-"""The token file: bearer tokens and what each may do, readable by its owner only.
+"""The token file: bearer tokens and their rights, readable by its owner only.
 
 TOML, mode 0600, a regular file owned by the user of the daemon, not a symbolic link:
 
@@ -84,14 +84,14 @@ def digest_of(secret: str) -> bytes:
 
 
 def read_entries(path: Path) -> list[TokenEntry]:
-    """The tokens of a file; `Exit` says what is wrong with it."""
+    """The tokens of a file; raises `Exit` if it is invalid."""
     with _named(path):
         return parse(_read(path))
 
 
 @contextmanager
 def _named(path: Path) -> Generator[None]:
-    """Says in which file it is, whatever is wrong with one."""
+    """Add the path of the file to every error."""
     try:
         yield
     except Exit as exit:
@@ -103,7 +103,7 @@ def parse(content: bytes) -> list[TokenEntry]:
     try:
         entries = msgspec.convert(tomllib.loads(content.decode()), TokenFile).token
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        # The place alone: the rest of such a message may quote what should not be quoted.
+        # Only the position: the rest of the message may quote a secret.
         place = _PLACE.search(str(error))
         raise Exit(CONFIG, f"token file: is not TOML{' ' + place[0] if place else ''}") from None
     except msgspec.ValidationError as error:
@@ -117,7 +117,7 @@ def parse(content: bytes) -> list[TokenEntry]:
 
 
 def check(entry: TokenEntry) -> None:
-    """`Exit` unless this can be a token."""
+    """Raise `Exit` unless the entry is a valid token."""
     name = entry.name
     if not name.strip() or not name.isprintable() or name in RESERVED:
         raise Exit(CONFIG, f"token file: {name!r} cannot be the name of a token")
@@ -129,7 +129,7 @@ def check(entry: TokenEntry) -> None:
         rule = f"must have at least {SHORTEST_SECRET} ASCII characters"
         raise Exit(CONFIG, f"token file: the secret of {name!r} {rule}")
     if not entry.banks:
-        raise Exit(CONFIG, f"token file: {name!r} opens no bank at all")
+        raise Exit(CONFIG, f"token file: the banks of {name!r} must list at least one bank")
 
 
 def _read(path: Path) -> bytes:

@@ -18,7 +18,7 @@ from daemon.transports.http.edge.access_log import AccessRecord
 from daemon.transports.http.edge.messages import Pace, Receive, Send, reply
 from daemon.transports.http.mcp.event_stream import Stream, write_stream
 from daemon.transports.http.mcp.exchange import Exchange
-from daemon.transports.http.mcp.refusals import End, status_of
+from daemon.transports.http.mcp.refusals import EndReason, status_of
 from daemon.transports.http.mcp.session import HttpSession
 from daemon.transports.http.mcp.sessions import HttpSessions
 from daemon.transports.http.mcp.visitor import Visitor
@@ -114,7 +114,7 @@ class Calls:
     def close(self) -> None:
         """The daemon is leaving: answer the calls without a session now, with an error."""
         for call, exchange in self._modern.values():
-            frame = exchange.connection.refuse(call, End.DAEMON.error(call, exchange.surface))
+            frame = exchange.connection.refuse(call, EndReason.DAEMON.error(call, exchange.surface))
             if frame:
                 exchange.stream.finish(frame)
 

@@ -37,7 +37,7 @@ class ProtocolRefusal(Exception):
         return jsonrpc.failure(b"", self.error, MODERN)
 
 
-class End(Enum):
+class EndReason(Enum):
     """The reasons to end a running call early."""
 
     SESSION = (Fault.CANCELLED, "the session was ended")

@@ -16,7 +16,7 @@ from daemon.rpc.subscriptions import Follower, Subscriptions
 from daemon.tools.authority import Principal
 from daemon.tools.surface import Surface
 from daemon.transports.http.mcp.event_stream import Stream
-from daemon.transports.http.mcp.refusals import End
+from daemon.transports.http.mcp.refusals import EndReason
 from daemon.transports.http.mcp.visitor import Visitor
 from protocol.connection import Call, Connection
 from protocol.errors import ErrorObject, Fault, error_object
@@ -179,7 +179,7 @@ class HttpSession(Visitor):
         if frame:
             running.stream.finish(frame)
 
-    def close(self, end: End) -> None:
+    def close(self, end: EndReason) -> None:
         """Cancel every call with an error and end every stream."""
         for running in list(self.running.values()):
             self._refuse(running, end.error(running.call, self.surface))

@@ -22,7 +22,7 @@ from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.subscriptions import Subscriptions
 from daemon.tools.authority import Principal
 from daemon.tools.surface import Surface
-from daemon.transports.http.mcp.refusals import End
+from daemon.transports.http.mcp.refusals import EndReason
 from daemon.transports.http.mcp.session import HttpSession, SessionState
 from daemon.transports.http.mcp.visitor import Visitor
 from protocol.connection import Connection
@@ -133,7 +133,7 @@ class HttpSessions:
     async def _end(self, name: str, digest: bytes) -> None:
         session = self._sessions.pop(digest, None)
         if session is not None:
-            session.close(End.SESSION)
+            session.close(EndReason.SESSION)
         known = self._known.get(name)
         if known is not None:
             known.pop(digest, None)
@@ -172,7 +172,7 @@ class HttpSessions:
         """
         for digest, session in list(self._sessions.items()):
             if session.principal.name in names:
-                session.close(End.RIGHTS)
+                session.close(EndReason.RIGHTS)
                 del self._sessions[digest]
         for key in [key for key in self._visitors if key[0] in names]:
             del self._visitors[key]
@@ -180,7 +180,7 @@ class HttpSessions:
     def close(self) -> None:
         """The daemon is leaving: answer every running call with an error."""
         for session in self._sessions.values():
-            session.close(End.DAEMON)
+            session.close(EndReason.DAEMON)
 
     async def _restore(self, digest: bytes, principal: Principal) -> HttpSession | None:
         """Load a session from before a restart, or one that was dropped from memory."""
@@ -243,7 +243,7 @@ class HttpSessions:
             return
         for digest, held in list(self._sessions.items()):
             if not held.is_busy and held is not session:
-                held.close(End.SESSION)  # it has no running calls
+                held.close(EndReason.SESSION)  # it has no running calls
                 del self._sessions[digest]
                 return
 

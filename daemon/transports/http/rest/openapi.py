@@ -1,7 +1,7 @@
-"""/openapi.json: generated from the tools that are registered, so that it cannot be wrong.
+"""The OpenAPI document, generated from the registered tools.
 
-MCP itself is described by its own specification and left out; everything else is here, with every
-status it may answer. Schemas are those that check the arguments.
+It describes every route except MCP, which has a specification of its own, and every status that a
+route can answer with. The schemas of the arguments are those that the tools enforce.
 """
 
 from collections.abc import Mapping
@@ -34,34 +34,34 @@ _STATUS: Final[dict[str, Any]] = {
 }
 
 _ABOUT: Final = {
-    400: "the arguments break the tool's schema, or the tool says no",
-    401: "a bearer token is needed",
-    403: "this caller may not do this",
-    404: "no such tool, or no such thing",
-    405: "this path has other methods",
-    406: "the answer has a type that Accept does not list",
+    400: "the arguments do not match the tool's schema, or the tool failed",
+    401: "a bearer token is required",
+    403: "the caller lacks the right to do this",
+    404: "the tool, bank or item does not exist",
+    405: "the method is not allowed on this path",
+    406: "Accept does not list the type of the response",
     408: "the tool took too long",
-    409: "it exists already, or was said differently before",
-    410: "too late for that",
+    409: "it exists already, or the key was used with other content",
+    410: "the time to undo has passed",
     413: "the body is too large",
     415: "the body is not JSON",
     429: "rate limit exceeded; see Retry-After",
     431: "the head of the request is too large",
-    500: "it went wrong in here",
-    503: "not ready, or not able to write now",
-    507: "there is no room left",
+    500: "internal error",
+    503: "not ready, or unable to write at the moment",
+    507: "no storage space is left",
 }
 _ALWAYS: Final = (401, 403, 405, 431, 500)
 _CALL: Final = (400, 404, 408, 409, 410, 413, 415, 429, 503, 507)
 
 
 def document(surface: Surface, bare: Mapping[str, str], *, has_mcp: bool) -> bytes:
-    """The document for a surface; `bare` are the tools that answer without `result`."""
+    """The document of a surface; the tools in `bare` answer without `result`."""
     about = "Memory for AI agents." + (" MCP is served at /mcp." if has_mcp else "")
     paths: dict[str, Any] = {
-        "/health": {"get": _get("health", "Whether the daemon is well", _STATUS)},
+        "/health": {"get": _get("health", "Whether the daemon is healthy", _STATUS)},
         "/health/live": {"get": _get("live", "Whether the process is alive", _STATUS)},
-        "/health/ready": {"get": _get("ready", "Whether work can be done", _STATUS, 503)},
+        "/health/ready": {"get": _get("ready", "Whether the daemon can do its work", _STATUS, 503)},
         "/metrics": {"get": _metrics()},
         "/openapi.json": {"get": _get("openapi", "This document", {"type": "object"})},
         "/tools/list": {"get": _get("list", "Every registered tool", _LISTING)},
@@ -122,7 +122,7 @@ def _get(name: str, about: str, schema: dict[str, Any], *more: int) -> dict[str,
 
 
 def _head(got: dict[str, Any]) -> dict[str, Any]:
-    """The same as a GET, without what the answers hold."""
+    """The operation of a GET, without response bodies."""
     answers: dict[str, dict[str, Any]] = got["responses"]
     return {
         **got,
@@ -137,7 +137,7 @@ def _metrics() -> dict[str, Any]:
     text = {"description": "Prometheus text", "content": {"text/plain": {"schema": _TEXT}}}
     return {
         "operationId": "metrics",
-        "summary": "Numbers about the daemon",
+        "summary": "Metrics of the daemon",
         "responses": {"200": text, **_errors(*_ALWAYS)},
     }
 
@@ -154,7 +154,7 @@ def _tool(spec: ToolSpec, *, is_bare: bool, takes_body: bool) -> dict[str, Any]:
         "operationId": f"tool_{spec.name}",
         "summary": spec.title or spec.name,
         "description": spec.description,
-        "responses": {"200": _json("What the tool gives", result), **_errors(*_ALWAYS, *_CALL)},
+        "responses": {"200": _json("The result of the tool", result), **_errors(*_ALWAYS, *_CALL)},
     }
     if takes_body:
         described["requestBody"] = _body(spec.describe().input_schema)
@@ -170,7 +170,7 @@ def _any_tool() -> dict[str, Any]:
             {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
         ],
         "requestBody": _body({"type": "object"}),
-        "responses": {"200": _json("What the tool gives", result), **_errors(*_ALWAYS, *_CALL)},
+        "responses": {"200": _json("The result of the tool", result), **_errors(*_ALWAYS, *_CALL)},
     }
 
 

@@ -1,4 +1,4 @@
-"""The daemon leaves while calls run: each of them gets an answer that says what to do now."""
+"""The daemon leaves while calls run: each call is answered with an error and a retry advice."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ SLOW = {"seconds": 60}
 
 
 async def leave(web: Web, *requests: httpx.Request) -> list[httpx.Response]:
-    """The answers to requests that are under way when the daemon goes."""
+    """The answers to requests that are running when the daemon leaves."""
     answers: dict[int, httpx.Response] = {}
 
     async def send(place: int, request: httpx.Request) -> None:

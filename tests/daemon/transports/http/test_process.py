@@ -1,4 +1,4 @@
-"""HTTP of a real daemon: endpoints by dialect, what is refused at the start, an orderly end."""
+"""HTTP of a daemon process: endpoints by dialect, start-up errors, shutdown."""
 
 import json
 import time
@@ -44,7 +44,7 @@ def test_each_dialect_has_an_endpoint_and_sessions_stay_where_they_were_opened(
     assert httpx.post(url + "/mcp", json=ping, headers=session).status_code == 404
 
 
-def test_the_daemon_leaves_at_once_though_streams_are_open(served: tuple[Home, str]) -> None:
+def test_open_streams_do_not_delay_the_shutdown(served: tuple[Home, str]) -> None:
     home, url = served
     message, headers = modern("subscriptions/listen", {"notifications": {}}, id="l")
     with httpx.stream(
@@ -58,7 +58,7 @@ def test_the_daemon_leaves_at_once_though_streams_are_open(served: tuple[Home, s
         assert json.loads(next(lines).removeprefix("data: "))["id"] == "l"
 
 
-def test_what_would_let_strangers_in_does_not_start(tmp_path: Path) -> None:
+def test_a_public_address_needs_a_token_file(tmp_path: Path) -> None:
     wildcard = recalld(tmp_path / "a", "serve", "--bind", "0.0.0.0:0")
     assert wildcard.returncode == CONFIG
     assert "server.token_file" in wildcard.stderr
@@ -66,7 +66,7 @@ def test_what_would_let_strangers_in_does_not_start(tmp_path: Path) -> None:
     assert nonsense.returncode == CONFIG
 
 
-def test_a_taken_port_is_said_in_one_line(served: tuple[Home, str], tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_in_one_line(served: tuple[Home, str], tmp_path: Path) -> None:
     _home, url = served
     second = recalld(tmp_path / "other", "serve", "--bind", url.removeprefix("http://"))
     assert second.returncode == CANNOT_CREATE

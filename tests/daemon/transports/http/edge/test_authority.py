@@ -1,4 +1,4 @@
-"""Who may do what: the same verdict for every tool on every way in."""
+"""Authorisation: the same decision for every tool on every transport."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -71,7 +71,7 @@ def bearer(name: str) -> dict[str, str]:
 
 
 async def verdict(web: Web, who: str | None, way: str, tool: str, arguments: Any) -> str:
-    """allowed, forbidden or unknown; anything a tool itself says counts as allowed."""
+    """allowed, forbidden or unknown; a failure of the tool itself counts as allowed."""
     headers = bearer(who) if who else {}
     if way == "rest":
         if tool == "sources":
@@ -91,7 +91,7 @@ async def verdict(web: Web, who: str | None, way: str, tool: str, arguments: Any
     return "forbidden" if "this token" in answer.text else "allowed"
 
 
-async def test_every_tool_gets_the_same_verdict_on_every_way_in(web: Web) -> None:
+async def test_every_tool_is_authorised_alike_on_every_transport(web: Web) -> None:
     specs = {spec.name: spec for spec in web.services.surfaces().tools.specs()}
     assert set(specs) == set(ARGUMENTS), "a new tool needs a row in this matrix"
     for tool, spec in specs.items():
@@ -112,7 +112,7 @@ async def test_every_tool_gets_the_same_verdict_on_every_way_in(web: Web) -> Non
         peer.lost()
 
 
-async def test_init_tells_a_reader_what_there_is_and_writes_nothing(
+async def test_init_with_a_read_only_token_reads_and_writes_nothing(
     served: tuple[Web, Toolkit],
 ) -> None:
     web, toolkit = served
@@ -140,7 +140,7 @@ async def test_init_tells_a_reader_what_there_is_and_writes_nothing(
     assert [bank.name for bank in toolkit.engine.banks()] == ["default"]
 
 
-async def test_a_bank_that_is_not_granted_is_refused_alike_whether_it_exists(web: Web) -> None:
+async def test_the_error_for_a_bank_without_grant_does_not_reveal_its_existence(web: Web) -> None:
     answers = [
         await web.client.post(
             "/tools/hindsight_search", json={"bank_id": bank, "query": "x"}, headers=bearer("other")
@@ -165,7 +165,7 @@ async def test_a_token_for_one_bank_has_it_as_its_default(web: Web) -> None:
     assert theirs.json()["results"] == []
 
 
-async def test_another_tokens_session_is_unknown_byte_for_byte(web: Web) -> None:
+async def test_the_session_of_another_token_is_answered_like_an_unknown_one(web: Web) -> None:
     session = await web.open(headers=bearer("boss"))
     stolen = {**session, **bearer("reader")}
     made_up = {**stolen, "mcp-session-id": "A" * 43}
@@ -201,7 +201,7 @@ async def test_another_tokens_session_is_unknown_byte_for_byte(web: Web) -> None
         SECRETS["boss"],
     ],
 )
-async def test_only_the_whole_token_opens(web: Web, authorization: str | None) -> None:
+async def test_only_the_complete_token_is_accepted(web: Web, authorization: str | None) -> None:
     headers = {} if authorization is None else {"authorization": authorization}
     for path in ("/tools/list", "/metrics", "/openapi.json", "/mcp"):
         answer = await web.client.get(path, headers=headers)
@@ -211,7 +211,7 @@ async def test_only_the_whole_token_opens(web: Web, authorization: str | None) -
     assert (await web.client.get("/health/ready", headers=headers)).json() == {"status": "ok"}
 
 
-async def test_figures_are_for_the_owner_in_health_check_too(web: Web) -> None:
+async def test_only_the_owner_sees_figures_in_health_check(web: Web) -> None:
     told = {
         who: (await web.modern("health/check", headers=bearer(who))).json()["result"]
         for who in ("boss", "reader", "single")
@@ -224,7 +224,7 @@ async def test_figures_are_for_the_owner_in_health_check_too(web: Web) -> None:
     assert "rss" not in legacy.text
 
 
-async def test_metrics_are_for_the_owner(web: Web) -> None:
+async def test_only_the_owner_sees_metrics(web: Web) -> None:
     assert (await web.client.get("/metrics", headers=bearer("reader"))).status_code == 403
     assert (await web.client.get("/metrics", headers=bearer("boss"))).status_code == 200
 
@@ -244,7 +244,7 @@ async def test_metrics_are_for_the_owner(web: Web) -> None:
         2 * f'[[token]]\nname = "a"\nsecret = "{"s" * 40}"\n',
     ],
 )
-def test_a_token_file_with_a_mistake_keeps_the_door_shut(tmp_path: Path, text: str) -> None:
+def test_an_invalid_token_file_is_rejected(tmp_path: Path, text: str) -> None:
     with pytest.raises(Exit, match="token file"):
         Tokens(Path(token_file(tmp_path, text)))
 
@@ -263,7 +263,7 @@ def test_a_token_file_that_others_can_read_is_refused(tmp_path: Path, mode: int)
     assert len(Tokens(path)) == 4
 
 
-def test_the_one_function() -> None:
+def test_authorise_checks_banks_and_writes() -> None:
     authorise(OWNER, "anything", writes=True)
     reader = Principal(name="r", banks=frozenset({"a"}), can_write=False)
     authorise(reader, "a", writes=False)
@@ -290,7 +290,7 @@ async def write(web: Web, bank: str) -> None:
     assert stored.status_code == 200
 
 
-async def test_listening_leaves_out_what_the_token_may_not_read(web: Web) -> None:
+async def test_listening_omits_resources_the_token_may_not_read(web: Web) -> None:
     uris = [f"memory://{bank}/recent" for bank in ("default", "never-made", "only")]
     uris.append("memory://default/../only")
     wants = {"notifications": {"resourceSubscriptions": uris}}
@@ -310,7 +310,7 @@ async def test_listening_leaves_out_what_the_token_may_not_read(web: Web) -> Non
     assert [m["params"]["uri"] for m in seen[1:]] == ["memory://only/recent"]
 
 
-async def test_a_subscription_ends_with_the_grant_it_needs(
+async def test_a_subscription_ends_when_its_grant_is_revoked(
     served: tuple[Web, Toolkit], tmp_path: Path
 ) -> None:
     web, toolkit = served

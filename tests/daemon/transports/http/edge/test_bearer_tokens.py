@@ -1,4 +1,4 @@
-"""The token file: what is kept in it, how it is changed, and how soon a change holds."""
+"""Bearer tokens: the file, the commands that change it, and the effect on a running daemon."""
 
 import os
 import stat
@@ -54,7 +54,7 @@ def entry(name: str) -> TokenEntry:
 # --- the file --------------------------------------------------------------------------------
 
 
-def test_a_digest_opens_as_the_secret_does(tmp_path: Path) -> None:
+def test_a_token_can_be_stored_as_digest_or_as_secret(tmp_path: Path) -> None:
     tokens = Tokens(Path(token_file(tmp_path, BOTH_TOKENS)))
     for name in SECRETS:
         found = tokens.principal(f"Bearer {SECRETS[name]}")
@@ -72,12 +72,12 @@ def test_a_digest_opens_as_the_secret_does(tmp_path: Path) -> None:
         ('sha256 = "abc"', "64 lower-case hex digits"),
     ],
 )
-def test_a_token_is_kept_in_one_form(kept: str, words: str) -> None:
+def test_a_token_needs_exactly_one_of_digest_and_secret(kept: str, words: str) -> None:
     with pytest.raises(Exit, match=words):
         parse(f'[[token]]\nname = "a"\n{kept}\n'.encode())
 
 
-def test_adding_and_revoking_keeps_what_people_wrote(tmp_path: Path) -> None:
+def test_adding_and_revoking_preserves_comments(tmp_path: Path) -> None:
     path = Path(token_file(tmp_path, BOTH_TOKENS))
     assert add_entry(path, entry("third"))
     assert not add_entry(path, entry("third")), "the name is taken"
@@ -100,7 +100,7 @@ def test_adding_and_revoking_keeps_what_people_wrote(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ['quote"back\\slash', "日本 😀", "[[token]]", "a = # b", "\x7fx"])
-def test_any_name_that_can_be_written_can_be_read_and_revoked(tmp_path: Path, name: str) -> None:
+def test_every_valid_name_can_be_added_and_revoked(tmp_path: Path, name: str) -> None:
     path = tmp_path / "tokens.toml"
     odd = TokenEntry(name=name, sha256="a" * 64, banks=[name, "b"], write=False, created="x")
     if not name.isprintable():
@@ -115,7 +115,7 @@ def test_any_name_that_can_be_written_can_be_read_and_revoked(tmp_path: Path, na
     assert [found.name for found in read_entries(path)] == ["before", "after"]
 
 
-def test_a_file_that_is_not_tables_is_written_anew(tmp_path: Path) -> None:
+def test_a_file_with_inline_tables_is_rewritten(tmp_path: Path) -> None:
     inline = (
         f'token = [{{name = "a", secret = "{"s" * 40}"}}, {{name = "b", sha256 = "{"0" * 64}"}}]'
     )
@@ -138,7 +138,7 @@ def test_the_file_is_private_and_replaced_whole(tmp_path: Path) -> None:
     assert [found.name for found in tmp_path.iterdir()] == ["tokens.toml"]
 
 
-def test_commands_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_commands_lose_no_token(tmp_path: Path) -> None:
     path = tmp_path / "tokens.toml"
     names = [f"token-{number}" for number in range(24)]
     with ThreadPoolExecutor(8) as pool:
@@ -146,7 +146,7 @@ def test_commands_at_once_lose_nothing(tmp_path: Path) -> None:
     assert {found.name for found in read_entries(path)} == set(names)
 
 
-def test_what_the_reader_refuses_the_writer_refuses(tmp_path: Path) -> None:
+def test_entries_that_cannot_be_read_are_not_written(tmp_path: Path) -> None:
     path = Path(token_file(tmp_path, BOTH_TOKENS))
     link = tmp_path / "link.toml"
     link.symlink_to(path)
@@ -174,7 +174,7 @@ def test_what_the_reader_refuses_the_writer_refuses(tmp_path: Path) -> None:
     assert raised.value.code == CANNOT_CREATE
 
 
-# --- a daemon that runs ----------------------------------------------------------------------
+# --- a running daemon ------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -189,9 +189,7 @@ async def listed(web: Web, headers: dict[str, str]) -> int:
     return (await web.client.get("/tools/list", headers=headers)).status_code
 
 
-async def test_the_next_request_is_judged_by_the_file_as_it_is_now(
-    web: Web, tmp_path: Path
-) -> None:
+async def test_a_change_to_the_file_applies_to_the_next_request(web: Web, tmp_path: Path) -> None:
     path = tmp_path / "tokens.toml"
     new = TokenEntry(name="new", sha256=digest_of("n" * 40).hex())
     assert await listed(web, {"authorization": f"Bearer {'n' * 40}"}) == 401
@@ -207,7 +205,7 @@ async def test_the_next_request_is_judged_by_the_file_as_it_is_now(
 
 
 @pytest.mark.parametrize("how", ["mode", "gone", "torn"])
-async def test_a_file_that_became_wrong_shuts_the_door_until_it_is_right(
+async def test_every_token_is_rejected_while_the_file_is_invalid(
     web: Web, tmp_path: Path, how: str
 ) -> None:
     path = tmp_path / "tokens.toml"
@@ -230,7 +228,7 @@ async def test_a_file_that_became_wrong_shuts_the_door_until_it_is_right(
     assert (await web.services.health.report(web.services.surfaces())).status == "healthy"
 
 
-async def test_a_session_and_a_visitor_have_the_rights_their_token_has_now(
+async def test_sessions_and_visitors_have_the_current_rights_of_their_token(
     web: Web, tmp_path: Path
 ) -> None:
     path = tmp_path / "tokens.toml"

@@ -1,4 +1,4 @@
-"""What is refused at the door: never into a response under way, never before those in front."""
+"""Rejected requests: never written into a response, never before earlier requests."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -25,7 +25,7 @@ def post(web: Web, tool: str, body: bytes, *, length: int | None = None) -> byte
 
 
 async def everything(web: Web, *pieces: bytes) -> bytes:
-    """What comes back until the server closes."""
+    """All bytes until the server closes the connection."""
     out = b""
     with anyio.fail_after(10):
         async with await anyio.connect_tcp("127.0.0.1", web.port) as stream:
@@ -39,7 +39,7 @@ async def everything(web: Web, *pieces: bytes) -> bytes:
 
 
 def statuses(out: bytes) -> list[int]:
-    """Of the answers, which must stand one behind the other with nothing between them."""
+    """The statuses of the responses, which must follow one another without gaps."""
     found: list[int] = []
     while out:
         head, _, rest = out.partition(b"\r\n\r\n")
@@ -57,30 +57,30 @@ def statuses(out: bytes) -> list[int]:
 GARBAGE = b"this is not HTTP\r\n\r\n"
 
 
-async def test_requests_before_garbage_get_their_answers_first(web: Web) -> None:
+async def test_requests_before_garbage_are_answered_first(web: Web) -> None:
     slow, echo = post(web, "slow", b'{"seconds":0.1}'), post(web, "echo", b'{"text":"x"}')
     assert statuses(await everything(web, echo + GARBAGE)) == [200, 400]
     assert statuses(await everything(web, slow + echo + GARBAGE)) == [200, 200, 400]
 
 
-async def test_half_a_head_behind_a_long_answer_does_not_break_it(web: Web) -> None:
+async def test_an_incomplete_head_does_not_break_a_long_response(web: Web) -> None:
     slow = post(web, "slow", b'{"seconds":0.5}')
     assert statuses(await everything(web, slow + b"GET / HT")) == [200, 408]
 
 
-async def test_a_body_that_waits_behind_another_answer_is_not_late(web: Web) -> None:
-    """While others are answered we do not read on; that is no fault of who sends."""
+async def test_the_body_timeout_does_not_run_while_we_do_not_read(web: Web) -> None:
+    """We do not read while earlier requests are answered; the client is not to blame."""
     slow = post(web, "slow", b'{"seconds":0.5}')
     large = post(web, "echo", b'{"text":"%s"}' % (b"x" * 600_000))
     assert statuses(await everything(web, slow + large + GARBAGE)) == [200, 200, 400]
 
 
-async def test_a_body_that_does_not_come_is_408_and_its_handler_ends(web: Web) -> None:
+async def test_a_missing_body_is_408_and_ends_the_handler(web: Web) -> None:
     out = await everything(web, post(web, "echo", b'{"text":', length=100))
     assert statuses(out) == [408]
 
 
-async def test_a_broken_body_behind_others_is_refused_after_them(web: Web) -> None:
+async def test_a_malformed_pipelined_body_is_rejected_after_earlier_requests(web: Web) -> None:
     slow = post(web, "slow", b'{"seconds":0.1}')
     head = f"POST /tools/echo HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\n"
     head += "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
@@ -89,7 +89,7 @@ async def test_a_broken_body_behind_others_is_refused_after_them(web: Web) -> No
 
 
 async def test_an_event_stream_is_not_written_into(web: Web) -> None:
-    """A pipelined half of a request, while events go out: the stream ends as it should."""
+    """Half of a pipelined request arrives during an event stream; the stream ends properly."""
     message = (
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow",'
         b'"arguments":{"seconds":0.6,"steps":3},"_meta":{"progressToken":1,'
@@ -110,14 +110,14 @@ async def test_an_event_stream_is_not_written_into(web: Web) -> None:
 
 
 @pytest.mark.parametrize("coding", ["gzip, chunked", "gzip", "chunked, identity", "Chunked, gzip"])
-async def test_a_transfer_coding_we_do_not_know_is_refused(web: Web, coding: str) -> None:
+async def test_an_unknown_transfer_coding_is_rejected(web: Web, coding: str) -> None:
     head = f"POST /tools/echo HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\n"
     head += f"Content-Type: application/json\r\nTransfer-Encoding: {coding}\r\n\r\n"
     body = b'c\r\n{"text":"x"}\r\n0\r\n\r\n'
     assert statuses(await everything(web, head.encode() + body)) == [400]
 
 
-async def test_what_is_refused_at_the_door_is_counted(web: Web) -> None:
+async def test_rejected_connections_are_counted(web: Web) -> None:
     for _ in range(2):
         assert statuses(await everything(web, GARBAGE)) == [400]
     assert statuses(await everything(web, b"GET /")) == [408]
@@ -127,7 +127,7 @@ async def test_what_is_refused_at_the_door_is_counted(web: Web) -> None:
 
 
 @pytest.mark.parametrize("how", ["announced", "chunked"])
-async def test_who_is_still_sending_can_read_why_it_is_refused(web: Web, how: str) -> None:
+async def test_a_client_that_is_still_sending_can_read_the_rejection(web: Web, how: str) -> None:
     size = 30_000_000
     head = f"POST /tools/echo HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\n"
     head += "Content-Type: application/json\r\n"

@@ -1,4 +1,4 @@
-"""Who gets in: Host, Origin, CORS, and the limits of the door."""
+"""The guard: Host, Origin, CORS, and the limits of a connection."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -103,7 +103,7 @@ def _calls(web: Web) -> int:
 
 
 async def test_hostile_hosts_and_origins_reach_no_handler(web: Web) -> None:
-    """More than forty pairs, on routes of every kind: all refused, no handler reached."""
+    """More than forty pairs on every kind of route are rejected before any handler runs."""
     good_host = f"Host: 127.0.0.1:{web.port}"
     pairs: list[tuple[str, ...]] = [
         (f"Host: {host.format(port=web.port, other=web.port + 1)}",) for host in HOSTILE_HOSTS
@@ -136,7 +136,9 @@ async def test_hostile_hosts_and_origins_reach_no_handler(web: Web) -> None:
 @pytest.mark.parametrize(
     "origin", [None, "http://localhost:3000", "https://127.0.0.1", "http://[::1]:8080"]
 )
-async def test_this_machines_own_names_get_in(web: Web, host: str, origin: str | None) -> None:
+async def test_loopback_hosts_and_origins_are_accepted(
+    web: Web, host: str, origin: str | None
+) -> None:
     headers = [f"Host: {host}:{web.port}"]
     if origin is not None:
         headers.append(f"Origin: {origin}")
@@ -145,7 +147,7 @@ async def test_this_machines_own_names_get_in(web: Web, host: str, origin: str |
     assert (b"access-control-allow-origin" in answer) == (origin is not None)
 
 
-async def test_a_listed_origin_and_a_listed_host_get_in(tmp_path: Path) -> None:
+async def test_configured_origins_and_hosts_are_accepted(tmp_path: Path) -> None:
     flags: dict[str, Any] = {
         "server__cors_origins": "https://app.example",
         "server__hosts": "memory.lan:7331",
@@ -162,7 +164,7 @@ async def test_a_listed_origin_and_a_listed_host_get_in(tmp_path: Path) -> None:
         assert other.startswith(b"HTTP/1.1 403")
 
 
-async def test_a_preflight_says_what_a_page_may_send(web: Web) -> None:
+async def test_a_preflight_lists_the_allowed_headers(web: Web) -> None:
     answer = await web.client.options(
         "/mcp",
         headers={
@@ -193,13 +195,13 @@ async def test_a_preflight_says_what_a_page_may_send(web: Web) -> None:
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     ],
 )
-async def test_what_could_be_read_in_two_ways_is_not_read_at_all(web: Web, data: bytes) -> None:
+async def test_ambiguous_requests_are_rejected(web: Web, data: bytes) -> None:
     host = f"127.0.0.1:{web.port}".encode()
     answer = await web.raw(data.replace(b"{host}", host))
     assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 403")), answer[:200]
 
 
-async def test_heads_are_bounded_in_number_and_size(web: Web) -> None:
+async def test_headers_are_limited_in_number_and_size(web: Web) -> None:
     start = f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\n".encode()
     many = start + b"".join(b"x-%d: y\r\n" % n for n in range(120)) + b"\r\n"
     large = start + b"x: " + b"y" * 20_000 + b"\r\n\r\n"
@@ -233,7 +235,7 @@ async def test_keep_alive_pipelining_and_expect_work(web: Web) -> None:
                 out += await stream.receive()
 
 
-async def test_slow_heads_and_bodies_are_given_up(tmp_path: Path) -> None:
+async def test_slow_heads_and_bodies_time_out(tmp_path: Path) -> None:
     async with running_web(tmp_path, pace=Pace(head=0.2, body=0.2)) as web:
         start = f"POST /tools/echo HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\n".encode()
         assert (await web.raw(start)).startswith(b"HTTP/1.1 408")
@@ -242,7 +244,7 @@ async def test_slow_heads_and_bodies_are_given_up(tmp_path: Path) -> None:
         assert (await web.raw(body)).startswith(b"HTTP/1.1 408")
 
 
-async def test_one_connection_too_many_is_told_so(tmp_path: Path) -> None:
+async def test_one_http_connection_too_many_is_503(tmp_path: Path) -> None:
     async with running_web(tmp_path, limits__connections=3) as web:
         streams = [await anyio.connect_tcp("127.0.0.1", web.port) for _ in range(3)]
         get = f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\n\r\n".encode()
@@ -254,12 +256,12 @@ async def test_one_connection_too_many_is_told_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "bind", ["0.0.0.0:0", "[::]:0", "192.168.7.7:0", "8.8.8.8:80", "localhost.evil:0", "x", ":1"]
 )
-def test_a_bind_that_others_could_reach_needs_a_token(tmp_path: Path, bind: str) -> None:
+def test_an_address_outside_loopback_needs_a_token_file(tmp_path: Path, bind: str) -> None:
     with pytest.raises(Exit, match=r"server\.(bind|token_file)"):
         Bound(settings_for(tmp_path, server__bind=bind))
 
 
-def test_a_wildcard_bind_with_a_token_is_allowed(tmp_path: Path) -> None:
+def test_a_wildcard_address_with_a_token_file_is_allowed(tmp_path: Path) -> None:
     tokens = token_file(tmp_path, f'[[token]]\nname = "a"\nsecret = "{"s" * 32}"\n')
     bound = Bound(settings_for(tmp_path, server__bind="0.0.0.0:0", server__token_file=tokens))
     bound.listener.close()

@@ -1,4 +1,4 @@
-"""Resources, prompts, completion and confirmation over memory that is really kept."""
+"""Resources, prompts, completion and confirmation over a real engine."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -60,7 +60,7 @@ async def ask(web: Web, method: str, params: dict[str, Any] | None = None, **mor
     return answer.json().get("result") or answer.json()["error"]
 
 
-async def test_the_listed_resources_can_be_read_and_say_what_is_there(web: Web) -> None:
+async def test_the_listed_resources_can_be_read(web: Web) -> None:
     listed = (await ask(web, "resources/list"))["resources"]
     assert [entry["uri"] for entry in listed] == [
         "memory://default/recent",
@@ -86,7 +86,7 @@ async def test_the_listed_resources_can_be_read_and_say_what_is_there(web: Web) 
 
 
 @pytest.mark.parametrize("uri", HOSTILE_URIS)
-async def test_what_is_no_resource_of_ours_is_not_found(web: Web, uri: str) -> None:
+async def test_an_unknown_resource_is_not_found(web: Web, uri: str) -> None:
     error = await ask(web, "resources/read", {"uri": uri})
     assert error["code"] == -32602
     assert error["data"]["uri"] == uri
@@ -147,7 +147,7 @@ async def test_banks_and_sources_are_completed(web: Web) -> None:
         assert (await ask(web, "completion/complete", params))["code"] == -32602
 
 
-async def test_prompts_carry_what_is_remembered_as_data(web: Web) -> None:
+async def test_prompts_contain_memories_as_data(web: Web) -> None:
     listed = (await ask(web, "prompts/list"))["prompts"]
     assert [p["name"] for p in listed] == [
         "session_briefing",
@@ -168,7 +168,7 @@ async def test_prompts_carry_what_is_remembered_as_data(web: Web) -> None:
     assert briefing["messages"][0]["content"]["resource"]["uri"] == "memory://default/recent"
 
 
-async def test_a_subscriber_hears_of_what_another_way_in_stores(web: Web) -> None:
+async def test_a_subscriber_is_notified_of_a_write_over_another_transport(web: Web) -> None:
     wants = {"notifications": {"resourceSubscriptions": ["memory://default/recent"]}}
     message, headers = modern("subscriptions/listen", wants, id="l")
     heard: list[str] = []
@@ -195,7 +195,7 @@ async def test_a_subscriber_hears_of_what_another_way_in_stores(web: Web) -> Non
 
 
 @pytest.mark.parametrize("says_yes", [True, False])
-async def test_a_person_confirms_what_destroys(web: Web, says_yes: bool) -> None:
+async def test_the_user_confirms_a_destructive_call(web: Web, says_yes: bool) -> None:
     tool = "mcp__claude-recall__clear_context"
     answer = {"action": "accept", "content": {"confirm": says_yes}}
     params = {"name": tool, "arguments": {"confirm": True}}
@@ -250,7 +250,7 @@ async def test_only_a_client_that_shows_forms_is_asked_by_form(
     ("arguments", "words"),
     [({"confirm": "yes"}, "confirm: expected boolean"), ({"confirm": False}, "Confirmation")],
 )
-async def test_nobody_is_asked_about_a_call_that_destroys_nothing(
+async def test_a_call_that_destroys_nothing_needs_no_confirmation(
     web: Web, arguments: dict[str, Any], words: str
 ) -> None:
     params = {"name": "mcp__claude-recall__clear_context", "arguments": arguments}

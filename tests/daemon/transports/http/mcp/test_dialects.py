@@ -1,4 +1,4 @@
-"""A daemon that serves some dialects serves no others, and its document says so."""
+"""A daemon that serves some dialects neither serves nor documents others."""
 
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ BARE: Final = ("search", "get", "sources")
 
 
 @pytest.mark.parametrize("names", ["", "recall", "-harness", "hindsight,awareness", "harness"])
-async def test_only_what_is_served_has_endpoints_and_the_document_is_true(
+async def test_only_configured_dialects_have_endpoints_and_are_documented(
     tmp_path: Path, names: str
 ) -> None:
     served = chosen(names)

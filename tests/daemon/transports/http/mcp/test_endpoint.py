@@ -1,4 +1,4 @@
-"""What holds for the endpoint in every era: media types, malformed bodies, limits, paths."""
+"""The endpoint in both eras: media types, malformed bodies, limits, paths."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -18,7 +18,7 @@ async def web(tmp_path: Path) -> AsyncGenerator[Web]:
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/"])
-async def test_the_bare_origin_is_the_endpoint_too(web: Web, path: str) -> None:
+async def test_the_bare_origin_is_an_endpoint_too(web: Web, path: str) -> None:
     message, headers = modern("server/discover")
     assert (await web.post(message, headers, path)).status_code == 200
 
@@ -31,7 +31,7 @@ async def test_other_paths_are_404(web: Web, path: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["PUT", "PATCH", "HEAD", "TRACE"])
-async def test_other_verbs_are_405_and_say_which_there_are(web: Web, verb: str) -> None:
+async def test_other_verbs_are_405_with_an_allow_header(web: Web, verb: str) -> None:
     answer = await web.client.request(verb, "/mcp")
     assert answer.status_code == 405
     assert "POST" in answer.headers["allow"]
@@ -55,7 +55,7 @@ async def test_other_verbs_are_405_and_say_which_there_are(web: Web, verb: str) 
         ("", 415),
     ],
 )
-async def test_only_json_is_taken(web: Web, kind: str, status: int) -> None:
+async def test_only_json_is_accepted(web: Web, kind: str, status: int) -> None:
     message, headers = modern("tools/list")
     assert (await web.post(message, {**headers, "content-type": kind})).status_code == status
 
@@ -64,7 +64,7 @@ async def test_only_json_is_taken(web: Web, kind: str, status: int) -> None:
     ("coding", "status"),
     [("identity", 200), ("Identity", 200), ("gzip", 415), ("identity, gzip", 415), ("br", 415)],
 )
-async def test_a_body_is_taken_as_it_is(web: Web, coding: str, status: int) -> None:
+async def test_compressed_bodies_are_rejected(web: Web, coding: str, status: int) -> None:
     message, headers = modern("tools/list")
     answer = await web.post(message, {**headers, "content-encoding": coding})
     assert answer.status_code == status
@@ -105,7 +105,7 @@ async def test_both_kinds_of_answer_must_be_acceptable(web: Web, accept: str, st
         (b'{"jsonrpc":"2.0","id":1}', -32600),
     ],
 )
-async def test_what_is_no_message_is_400(web: Web, body: bytes, code: int) -> None:
+async def test_a_malformed_message_is_400(web: Web, body: bytes, code: int) -> None:
     answer = await web.post(body)
     assert answer.status_code == 400
     assert answer.json()["error"]["code"] == code
@@ -129,7 +129,7 @@ async def test_a_body_past_the_limit_is_413_and_one_at_the_limit_is_not(web: Web
     assert chunked.status_code == 413
 
 
-async def test_the_limiter_answers_429_with_when_to_come_back(tmp_path: Path) -> None:
+async def test_the_limiter_answers_429_with_retry_after(tmp_path: Path) -> None:
     async with running_web(tmp_path, limits__requests_per_minute=3) as web:
         session = await web.open()
         legacy = [await web.post(call("echo", {"text": "x"}), session) for _ in range(4)]
@@ -146,7 +146,7 @@ async def test_the_limiter_answers_429_with_when_to_come_back(tmp_path: Path) ->
         assert int(rest[-1].headers["retry-after"]) >= 1
 
 
-async def test_mcp_can_be_left_out(tmp_path: Path) -> None:
+async def test_mcp_can_be_turned_off(tmp_path: Path) -> None:
     async with running_web(tmp_path, server__mcp=False) as web:
         message, headers = modern("server/discover")
         assert (await web.post(message, headers)).status_code == 404

@@ -1,4 +1,4 @@
-"""2025-03-26 to 2025-11-25 over HTTP: sessions, streams, resuming, questions to the client."""
+"""2025-03-26 to 2025-11-25 over HTTP: sessions, streams, resuming, requests to the client."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -32,7 +32,7 @@ async def web(tmp_path: Path) -> AsyncGenerator[Web]:
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-async def test_a_session_speaks_the_version_it_agreed(web: Web, version: str) -> None:
+async def test_a_session_uses_the_negotiated_version(web: Web, version: str) -> None:
     session = await web.open(version)
     answer = await web.post(call("structured", {"n": 3}), session)
     assert answer.status_code == 200
@@ -42,7 +42,7 @@ async def test_a_session_speaks_the_version_it_agreed(web: Web, version: str) ->
     assert "mcp-session-id" not in answer.headers
 
 
-async def test_handles_are_visible_ascii_and_never_twice(web: Web) -> None:
+async def test_handles_are_visible_ascii_and_unique(web: Web) -> None:
     handles = {(await web.open())["mcp-session-id"] for _ in range(20)}
     assert len(handles) == 20
     assert all(len(h) >= 32 and all("!" <= c <= "~" for c in h) for h in handles)
@@ -61,7 +61,7 @@ async def test_no_session_is_400_and_an_unknown_one_404(web: Web, verb: str) -> 
         assert "id" not in unknown.json()
 
 
-async def test_delete_ends_the_session_and_what_it_runs(web: Web) -> None:
+async def test_delete_ends_the_session_and_its_calls(web: Web) -> None:
     session = await web.open()
     ended: list[Any] = []
 
@@ -150,7 +150,7 @@ async def test_sessions_do_not_see_each_other(web: Web) -> None:
 @pytest.mark.parametrize(
     ("version", "primes"), [("2025-03-26", False), ("2025-06-18", False), ("2025-11-25", True)]
 )
-async def test_streams_begin_with_a_priming_event_only_where_it_is_known(
+async def test_streams_begin_with_a_priming_event_in_2025_11_25_only(
     web: Web, version: str, primes: bool
 ) -> None:
     session = await web.open(version)
@@ -220,7 +220,7 @@ async def test_the_standalone_stream_carries_changes_and_never_answers(web: Web)
     assert heard == ["notifications/tools/list_changed", "notifications/resources/updated"]
 
 
-async def test_a_question_travels_on_the_calls_stream_and_the_answer_by_post(web: Web) -> None:
+async def test_a_request_to_the_client_travels_on_the_stream_of_the_call(web: Web) -> None:
     session = await web.open(capabilities={"sampling": {}})
     asked: dict[str, Any] = {}
     answered: dict[str, Any] = {}
@@ -270,7 +270,7 @@ async def test_a_posted_cancellation_ends_the_other_post(web: Web) -> None:
     assert web.services.gate.in_flight == 0
 
 
-async def test_an_id_in_flight_is_not_taken_twice(web: Web) -> None:
+async def test_a_duplicate_id_in_flight_is_rejected(web: Web) -> None:
     session = await web.open()
     answers: list[Any] = []
 
@@ -352,7 +352,7 @@ async def test_a_batch_whose_calls_are_all_cancelled_is_answered(web: Web) -> No
     assert answers == [(2, -32800)], "a cancelled call has no entry, but there must be an answer"
 
 
-async def test_what_is_left_of_a_call_after_a_restart_ends_at_once(tmp_path: Path) -> None:
+async def test_resuming_a_call_after_a_restart_ends_at_once(tmp_path: Path) -> None:
     async with running_web(tmp_path) as web:
         session = await web.open()
         seen = events((await web.post(call("test_tool_with_logging"), session)).text)

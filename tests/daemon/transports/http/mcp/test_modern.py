@@ -53,7 +53,7 @@ async def test_a_request_is_answered_with_json_and_no_session(web: Web) -> None:
         ({"mcp-session-id": "whatever", "last-event-id": "1"}, 200, None),
     ],
 )
-async def test_headers_must_say_what_the_body_says(
+async def test_headers_must_match_the_body(
     web: Web, changes: dict[str, str | None], status: int, code: int | None
 ) -> None:
     message, headers = modern("tools/call", {"name": "echo", "arguments": {"text": "x"}})
@@ -129,7 +129,7 @@ async def test_another_version_in_header_and_body_is_unsupported(web: Web, versi
 
 
 @pytest.mark.parametrize("method", ["ping", "initialize", "logging/setLevel", "no/such"])
-async def test_methods_that_are_not_there_are_404(web: Web, method: str) -> None:
+async def test_unknown_methods_are_404(web: Web, method: str) -> None:
     answer = await web.modern(method)
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, -32601)
 
@@ -146,7 +146,7 @@ async def test_a_handlers_error_is_200_except_where_the_revision_says_otherwise(
 
 
 @pytest.mark.parametrize("verb", ["GET", "DELETE"])
-async def test_get_and_delete_are_not_there(web: Web, verb: str) -> None:
+async def test_get_and_delete_are_405(web: Web, verb: str) -> None:
     headers = {"mcp-protocol-version": MODERN, "accept": BOTH}
     answer = await web.client.request(verb, "/mcp", headers=headers)
     assert answer.status_code == 405
@@ -171,7 +171,7 @@ async def test_progress_makes_the_answer_a_stream_that_ends_with_it(web: Web) ->
     assert all(e.message["params"]["progressToken"] == 0 for e in seen[:-1])
 
 
-async def test_leaving_the_stream_cancels_the_call(web: Web) -> None:
+async def test_disconnecting_cancels_the_call(web: Web) -> None:
     before = (await web.modern("tools/call", {"name": "tally", "arguments": {}})).json()
     message, headers = modern(
         "tools/call", {"name": "slow", "arguments": {"seconds": 60, "steps": 600}}, id=2
@@ -257,7 +257,7 @@ async def test_a_call_that_takes_long_is_kept_alive_as_a_stream(tmp_path: Path) 
     assert [e.message["id"] for e in events(answer.text)] == [1]
 
 
-async def test_blanks_around_header_values_are_no_part_of_them(web: Web) -> None:
+async def test_whitespace_around_header_values_is_ignored(web: Web) -> None:
     message, headers = modern("tools/call", {"name": "echo", "arguments": {"text": "x"}})
     body = json.dumps(message).encode()
     lines = [f"{name}: \t {value} \t" for name, value in headers.items()]

@@ -1,4 +1,4 @@
-"""A principal has so many sessions; what it opens beyond that costs only itself."""
+"""The number of sessions of a principal is limited, without effect on others."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -40,16 +40,16 @@ async def is_alive(web: Web, session: dict[str, str]) -> bool:
     return answer.status_code == 200
 
 
-async def test_one_token_cannot_push_out_anothers_sessions(web: Web) -> None:
+async def test_one_token_cannot_end_the_sessions_of_another(web: Web) -> None:
     mine = [await opened(web, "a") for _ in range(LIMIT)]
     for _ in range(LIMIT * 3):
         await opened(web, "b")
-    await web.services.sessions.flush()  # the catalogue keeps one session besides those of handles
+    await web.services.sessions.flush()  # the catalogue also keeps one session without a handle
     assert [await is_alive(web, session) for session in mine] == [True] * LIMIT
     assert len(web.services.limiter._windows) <= 2 * LIMIT + 2
 
 
-async def test_one_too_many_ends_the_session_unseen_longest(web: Web) -> None:
+async def test_one_session_too_many_ends_the_least_recently_used(web: Web) -> None:
     first, second, third = [await opened(web, "a") for _ in range(LIMIT)]
     assert await is_alive(web, first)
     fourth = await opened(web, "a")
@@ -68,7 +68,7 @@ async def test_sessions_from_before_a_restart_count(tmp_path: Path) -> None:
     assert alive[-3:] == [True, True, True]
 
 
-async def test_a_session_in_use_is_not_ended_and_when_all_are_it_is_said(web: Web) -> None:
+async def test_a_busy_session_is_not_ended_and_all_busy_is_an_error(web: Web) -> None:
     sessions = [await opened(web, "a") for _ in range(LIMIT)]
     async with anyio.create_task_group() as group:
         for session in sessions:

@@ -1,4 +1,4 @@
-"""Operating it: metrics that a real client library reads, one log line a request, slow crowds."""
+"""Operations: metrics, one log line per request, tracing, many slow connections."""
 
 import json
 import statistics
@@ -129,7 +129,7 @@ async def test_a_legacy_call_carries_its_trace_into_the_log(web: Web) -> None:
     assert refused["trace_id"] == TRACE.split("-")[1]
 
 
-async def test_what_the_limiter_counts_is_true_after_others_left(tmp_path: Path) -> None:
+async def test_the_limiter_count_is_right_after_other_clients_left(tmp_path: Path) -> None:
     clock = FakeClock()
     async with running_web(tmp_path, clock=clock, limits__requests_per_minute=100) as web:
 
@@ -154,7 +154,7 @@ async def test_what_the_limiter_counts_is_true_after_others_left(tmp_path: Path)
             assert await counted() == (3, 3)
 
 
-async def test_made_up_clients_do_not_fill_the_limiter(tmp_path: Path) -> None:
+async def test_invented_client_names_do_not_fill_the_limiter(tmp_path: Path) -> None:
     clock = FakeClock()
     async with running_web(tmp_path, clock=clock, limits__requests_per_minute=100) as web:
         sessions = web.server._sessions
@@ -171,7 +171,7 @@ async def test_made_up_clients_do_not_fill_the_limiter(tmp_path: Path) -> None:
         assert not web.services.limiter._windows
 
 
-async def test_with_a_tracer_every_way_in_answers_and_opens_a_span(tmp_path: Path) -> None:
+async def test_with_a_tracer_every_transport_opens_a_span_per_call(tmp_path: Path) -> None:
     spans = Spans()
     async with running_web(tmp_path, tracer=spans) as web:
         with capture_logs() as lines:
@@ -200,8 +200,8 @@ async def test_with_a_tracer_every_way_in_answers_and_opens_a_span(tmp_path: Pat
 
 
 @pytest.mark.serial
-async def test_five_hundred_slow_connections_do_not_slow_an_honest_client(web: Web) -> None:
-    """Heads that never end, bodies that never come, readers that never read."""
+async def test_five_hundred_slow_connections_do_not_slow_another_client(web: Web) -> None:
+    """Incomplete heads, missing bodies, and clients that do not read."""
     head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\n".encode()
     body = head + b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
     message, routing = modern("tools/call", {"name": "big", "arguments": {"bytes": 500_000}})

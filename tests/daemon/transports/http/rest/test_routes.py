@@ -1,4 +1,4 @@
-"""REST: seed 004 to the letter, one error schema, and a document that tells the truth."""
+"""REST: the routes of Context Harness, one error schema, and the OpenAPI document."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def refused(answer: Any, status: int, code: str) -> str:
     return str(body["error"]["message"])
 
 
-async def test_search_get_and_sources_answer_as_seed_004_writes_them(memory: Web) -> None:
+async def test_search_get_and_sources_answer_as_context_harness_documents_them(memory: Web) -> None:
     found = await memory.client.post("/tools/search", json={"query": "tokens signed"})
     assert found.status_code == 200
     (row,) = found.json()["results"]
@@ -88,7 +88,7 @@ async def test_the_list_names_every_tool_with_its_parameters(memory: Web) -> Non
     assert enum == ["keyword", "semantic", "hybrid"]
 
 
-async def test_any_tool_can_be_called_and_what_it_stores_is_found(memory: Web) -> None:
+async def test_any_tool_can_be_called_and_stored_memories_are_found(memory: Web) -> None:
     put = await memory.client.post(
         "/tools/hindsight_put",
         json={"bank_id": "default", "content": "Alice prefers tea", "context": "drinks"},
@@ -136,7 +136,7 @@ async def test_refusals_have_their_documented_status(memory: Web) -> None:
         ("get", {"id": "nothing"}),
     ],
 )
-async def test_what_is_not_there_is_404_in_plain_words(
+async def test_a_missing_bank_role_or_document_is_404(
     memory: Web, tool: str, arguments: dict[str, Any]
 ) -> None:
     message = refused(await memory.client.post(f"/tools/{tool}", json=arguments), 404, "not_found")
@@ -160,15 +160,13 @@ async def test_what_is_not_there_is_404_in_plain_words(
         (b'{"query":""}', "query: expected string of length >= 1"),
     ],
 )
-async def test_what_is_wrong_is_said_without_words_of_json_rpc(
-    memory: Web, body: bytes, words: str
-) -> None:
+async def test_error_messages_do_not_mention_json_rpc(memory: Web, body: bytes, words: str) -> None:
     headers = {"content-type": "application/json"}
     answer = await memory.client.post("/tools/search", content=body, headers=headers)
     assert refused(answer, 400, "bad_request") == words
 
 
-async def test_the_engines_no_is_said_in_the_words_of_the_arguments(memory: Web) -> None:
+async def test_an_engine_error_names_the_argument_of_the_tool(memory: Web) -> None:
     put = {"bank_id": "x" * 300, "content": "tea", "context": "drinks"}
     answer = await memory.client.post("/tools/hindsight_put", json=put)
     assert refused(answer, 400, "bad_request").startswith("bank_id: ")
@@ -180,7 +178,7 @@ async def test_a_large_body_is_413(tmp_path: Path) -> None:
         refused(answer, 413, "too_large")
 
 
-async def test_a_tool_that_fails_crashes_or_dawdles(tmp_path: Path) -> None:
+async def test_a_failing_a_crashing_and_a_slow_tool_have_their_own_status(tmp_path: Path) -> None:
     async with running_web(tmp_path, limits__call_seconds=0.1) as web:
         failed = await web.client.post("/tools/fail", json={"message": "no such luck"})
         assert refused(failed, 400, "tool_error") == "no such luck"
@@ -198,7 +196,7 @@ async def test_rest_and_mcp_give_the_same_result(web: Web) -> None:
     assert rest.json()["result"] == mcp.json()["result"]["structuredContent"]
 
 
-async def test_the_document_describes_what_is_there(memory: Web) -> None:
+async def test_the_openapi_document_matches_the_responses(memory: Web) -> None:
     document = (await memory.client.get("/openapi.json")).json()
     assert document["openapi"] == "3.1.0"
     paths = document["paths"]
@@ -213,7 +211,7 @@ async def test_the_document_describes_what_is_there(memory: Web) -> None:
     jsonschema.validate((await memory.client.post("/tools/get", json={})).json(), error)
 
 
-async def test_head_is_get_without_the_body(memory: Web) -> None:
+async def test_head_is_get_without_a_body(memory: Web) -> None:
     document = (await memory.client.get("/openapi.json")).json()
     paths = [path for path, verbs in document["paths"].items() if "get" in verbs]
     assert len(paths) == 7
@@ -237,7 +235,7 @@ async def test_head_is_get_without_the_body(memory: Web) -> None:
     assert (await memory.client.head("/nowhere")).status_code == 404
 
 
-async def test_unauthenticated_health_says_status_only(web: Web) -> None:
+async def test_health_without_a_token_contains_the_status_only(web: Web) -> None:
     for path in ("/health", "/health/live"):
         assert (await web.client.get(path)).json() == {"status": "ok"}
     ready = (await web.client.get("/health/ready")).json()
