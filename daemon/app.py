@@ -23,7 +23,7 @@ from anyio.abc import TaskGroup
 
 from daemon.config import Embedding, Settings
 from daemon.dialect_names import chosen
-from daemon.dialects.registry import build
+from daemon.dialects.registry import build, instructions
 from daemon.exit_codes import CANNOT_CREATE, CONFIG, OK, Exit
 from daemon.memory.bank_administration import AnyVerb, Caretaker, Done, refused
 from daemon.memory.completion import MemoryCompletions
@@ -88,9 +88,11 @@ class DialectSurfaces:
             raise LookupError("fixtures: this daemon was started without --fixtures")
         found = self._made.get(dialects)
         if found is None:
+            names = chosen(dialects)
             found = self._made[dialects] = Surface(
                 name=dialects,
-                tools=build(chosen(dialects), self._toolkit),
+                tools=build(names, self._toolkit),
+                instructions=instructions(names),
                 resources=MemoryResources(self._toolkit),
                 prompts=MemoryPrompts(self._toolkit),
                 completions=MemoryCompletions(self._toolkit),

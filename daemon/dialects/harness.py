@@ -299,6 +299,10 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
 DIALECT: Final = Dialect(
     name="harness",
     tools=tools,
+    instructions=(
+        "Search documents with search in mode hybrid, then read one with get. These tools store "
+        "nothing."
+    ),
     refuse=_refuse,
     fail=_fail,
 )

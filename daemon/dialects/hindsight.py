@@ -208,6 +208,10 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
 DIALECT: Final = Dialect(
     name=NAME,
     tools=tools,
+    instructions=(
+        "Search with hindsight_search and store with hindsight_put. Use the same bank_id every "
+        "time."
+    ),
     refuse=_refuse,
     fail=_fail,
     fields={"bank": "bank_id"},

@@ -456,5 +456,9 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
 DIALECT: Final = Dialect(
     name=NAME,
     tools=tools,
+    instructions=(
+        "Search with mcp__claude-recall__search (a lower threshold returns more) and store with "
+        "mcp__claude-recall__store_memory."
+    ),
     refuse=_refuse,
 )

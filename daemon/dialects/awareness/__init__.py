@@ -135,6 +135,10 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
 DIALECT: Final = Dialect(
     name=NAME,
     tools=tools,
+    instructions=(
+        "Call awareness_init once at the start, search with awareness_recall, and store with "
+        "awareness_record (action remember)."
+    ),
     refuse=refusal,
     fail=failed,
     fields=FIELDS,
