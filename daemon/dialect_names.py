@@ -1,19 +1,19 @@
-"""Which dialects there are, and which of them a list of names chooses.
+"""Names of the dialects, and the selection of dialects by a list of names.
 
-Apart from the dialects themselves, so that a bridge can refuse a wrong name at once: standard
-library only.
+This module is separate from the dialects and uses the standard library only, so that the stdio
+bridge can refuse an unknown name at once.
 """
 
 from typing import Final
 
-#: In the order `tools/list` shows them.
+#: In the order of `tools/list`.
 DIALECTS: Final = ("hindsight", "awareness", "recall", "harness")
 
 
 def chosen(names: str) -> list[str]:
-    """The dialects a list names: `a,b` these, `-a` all but that one, nothing all of them.
+    """The dialects that a list selects: `a,b` these, `-a` all except that one, empty all.
 
-    LookupError names a wrong one.
+    Raises LookupError with the unknown name.
     """
     parts = [part.strip() for part in names.split(",") if part.strip()]
     for part in parts:

@@ -31,6 +31,7 @@ TESTED_BY: Final = {
     "protocol": "tests/protocol",
     "store": "tests/store",
     "store/embedding": "tests/store/embedding",
+    "store/model": "tests/store",
     "store/ranking": "tests/store/ranking",
     "store/sqlite": "tests/store/sqlite",
 }

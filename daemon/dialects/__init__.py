@@ -1,1 +1,1 @@
-"""The tool surfaces of other memory systems, one module or package each; see README.md here."""
+"""Tool surfaces of other memory systems, one module or package each; see README.md."""

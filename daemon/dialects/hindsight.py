@@ -1,9 +1,9 @@
-"""Hindsight: facts about a person, kept verbatim and found again (seeds 000 and 001).
+"""Hindsight dialect: facts about people, stored verbatim and searched.
 
-Every user has a bank; a put makes it, a search of one that nobody made is the documented error.
-Search packs the best facts into a token budget: one that does not fit is passed over for the next,
-and when not even the best one fits, its most telling passage is cut to size, so that a long fact
-is never the reason for an empty answer.
+Every user has a bank. A put creates it; a search of a bank that does not exist returns the error of
+the Hindsight document. Search packs the best facts into a token budget. A fact that does not fit is
+skipped in favour of the next one. If not even the best fact fits, its best passage is cut to size,
+so that a long fact never leads to an empty answer.
 """
 
 import uuid
@@ -28,12 +28,12 @@ from store.model import Hit, Item, NewMemory, Query
 
 NAME: Final = "hindsight"
 STORED: Final = "Fact stored successfully"
-#: A short fact as it is sent is about this many tokens: more than fit need not be looked for.
+#: Size of a short fact in an answer; it bounds the number of facts worth searching for.
 SHORT_FACT_TOKENS: Final = 80
 MOST_HITS: Final = 100
 #: Room for the JSON around the facts.
 ENVELOPE_BYTES: Final = 64
-#: No text says more than this many characters in one token (see `daemon.tools.token_estimate`).
+#: The most characters that one token covers in ordinary text.
 CHARACTERS_A_TOKEN: Final = 16
 
 _encoder: Final = msgspec.json.Encoder()
@@ -126,7 +126,7 @@ def pack(hits: Sequence[Hit], budget: int, answer_bytes: int = ANSWER_BYTES) -> 
 
 
 def _fact(item: Item, text: str) -> Fact:
-    # A fact has a date of its own only when somebody gave it one.
+    # A fact has a date of its own only if the caller gave one.
     is_dated = item.occurred_at != item.created_at
     return Fact(
         id=item.id,

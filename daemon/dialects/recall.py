@@ -1,12 +1,12 @@
-"""Claude Recall: what a coding session learns, kept and searched (seed 003).
+"""Claude Recall dialect: memories of coding sessions, stored and searched.
 
-The bank is the connection's default. Memories belong to the session that stored them: storing the
-same twice in a session gives the same id, and `clear_context` takes back exactly what this session
-stored (for a day the engine can undo it). So that two sessions that learned the same thing do not
-fill an answer with it, search shows equal memories once, the newest.
+The bank is the connection's default. A memory belongs to the session that stored it: storing the
+same memory twice in a session returns the same id, and `clear_context` forgets exactly the memories
+of this session (the engine can undo that for a day). Several sessions may store the same memory;
+search then shows the newest one only.
 
-This dialect says no by JSON-RPC error: -32602 for wrong arguments, -32002 for the database. Where
-a revision wants a result instead, the result holds the same error object.
+Refusals are JSON-RPC errors: -32602 for wrong arguments, -32002 for the database. In revisions that
+require a result instead, the result holds the same error object.
 """
 
 import secrets
@@ -34,7 +34,7 @@ PREFIX: Final = "mcp__claude-recall__"
 MOST: Final = 1000
 #: Room for a hint in an answer that is cut.
 HINT_BYTES: Final = 256
-#: What counts as a memory here: all that somebody stored. Documents count once, not by chunk.
+#: Kinds that count as memories: everything callers store. A document counts once, not per chunk.
 MEMORIES: Final[tuple[Kind, ...]] = ("memory", "event", "card", "task", "risk", "skill")
 
 _encoder: Final = msgspec.json.Encoder()
@@ -64,7 +64,7 @@ class ClearArguments(Struct, frozen=True, kw_only=True):
 
 
 class AnyArguments(NoArguments, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """None are needed; the document's schema allows others."""
+    """No argument is needed; the schema of the Claude Recall document allows any."""
 
 
 class Stored(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 class Results(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`below_threshold` and `hint` are ours: how many answers a lower threshold would show."""
+    """`below_threshold` and `hint` are additions: they report results that were left out."""
 
     results: list[Result]
     total: int
@@ -100,7 +100,7 @@ class Memory(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Memories(Struct, frozen=True, kw_only=True):
-    """`hint` is ours: it says how many memories were left out of a large answer."""
+    """`hint` is an addition: it reports memories that were left out of a large answer."""
 
     memories: list[Memory]
     total: int
@@ -152,7 +152,7 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context)
     )
     try:
         found = await toolkit.engine.search(query)
-    except BankNotFound:  # the default bank is made by the first memory
+    except BankNotFound:  # the first memory creates the default bank
         return Results(results=[], total=0, query=arguments.query, below_threshold=0)
     hits = _distinct(found.hits)[:limit]
     answer = Results(
@@ -252,14 +252,14 @@ async def clear_context(toolkit: Toolkit, arguments: ClearArguments, context: Co
 
 
 def _whole(amount: float) -> int:
-    """A limit: JSON knows one kind of number, a count of results knows whole ones."""
+    """A limit as a whole number; the document's schema allows any number."""
     if amount != int(amount):
         raise ArgumentsRefused("limit: must be a whole number")
     return min(MOST, int(amount))
 
 
 def _hint(below: int, threshold: float) -> str:
-    """For whoever sees an empty answer: there is something, less alike than was asked for."""
+    """The hint of an empty answer when results below the threshold exist."""
     found = "1 memory scores" if below == 1 else f"{below} memories score"
     return f"{found} below the threshold of {threshold:g}; a lower threshold shows them"
 
@@ -285,9 +285,9 @@ def _type_of(metadata: Mapping[str, Any]) -> str | None:
 
 
 def _key(session: str, arguments: StoreArguments) -> str:
-    """What makes a memory the same one within a session."""
-    said = _canonical.encode((session, arguments.content, arguments.metadata))
-    return f"recall:{blake2b(said, digest_size=16).hexdigest()}"
+    """The key under which a memory is stored once per session."""
+    key = _canonical.encode((session, arguments.content, arguments.metadata))
+    return f"recall:{blake2b(key, digest_size=16).hexdigest()}"
 
 
 def _stored_in(session: str) -> Filters:
@@ -295,7 +295,7 @@ def _stored_in(session: str) -> Filters:
 
 
 def _distinct(hits: Iterable[Hit]) -> list[Hit]:
-    """Equal memories once, in the place of the best and as the newest of them."""
+    """Equal memories once: the newest of them, at the position of the best."""
     kept: dict[tuple[str, str, bytes], Hit] = {}
     for hit in hits:
         key = (hit.item.kind, hit.item.text, _canonical.encode(hit.item.metadata))
@@ -316,7 +316,7 @@ def _result(hit: Hit) -> Result:
 
 
 def _metadata(item: Item) -> dict[str, Any]:
-    """As it was stored; of what came by another door, where it is from as well."""
+    """The stored metadata; for items of other dialects also their origin."""
     own = dict(item.metadata)
     if item.provenance.dialect == NAME:
         return own
@@ -333,7 +333,7 @@ def _metadata(item: Item) -> dict[str, Any]:
 
 
 def _size(count: int) -> str:
-    """Bytes as people say them: `1.5 MB`."""
+    """Bytes in a readable unit, such as `1.5 MB`."""
     size, units = float(count), ["B", "KB", "MB", "GB"]
     while size >= 1024 and len(units) > 1:
         size /= 1024
@@ -347,7 +347,7 @@ def _refuse(reason: str) -> CallToolResult:
 
 # --- the tools -------------------------------------------------------------------------------
 
-#: The input schemas are the document's own, to the letter.
+#: The input schemas of the Claude Recall document, unchanged.
 STORE_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {

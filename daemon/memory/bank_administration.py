@@ -1,10 +1,10 @@
-"""What a person may do to a bank: each verb a value that knows how it is done.
+"""Administration of banks: each operation of `recalld bank` as a value that performs itself.
 
-`recalld bank …` sends a verb to the daemon over its socket, or does it in its own process when no
-daemon runs; both come through `Caretaker.perform`. No dialect, no HTTP route and no bridged client
-leads here: these verbs replace, destroy and write files where the caller says.
+`recalld bank …` sends an operation to the daemon over its socket, or performs it in its own process
+if no daemon runs; both use `Caretaker.perform`. No dialect, HTTP route or bridged client can reach
+these operations: they replace and destroy data and write files at a path of the caller's choice.
 
-One at a time on a bank: a second verb is told which one is in its way, and nothing of it is done.
+A bank has one operation at a time. A second one is refused with the name of the first.
 """
 
 import os
@@ -43,24 +43,24 @@ from store.validate import bank_name
 
 log: Final = structlog.get_logger()
 
-#: What a verb answers: plain JSON, in the spelling of `--json`.
+#: The result of an operation: plain JSON, as `--json` prints it.
 Done = dict[str, Any]
 
 
 class FileRefused(StoreError):
-    """The caller's own file cannot be written or read. Its path is the caller's, so it is named."""
+    """A file named by the caller cannot be read or written; the message shows its path."""
 
     def __init__(self, path: str, error: OSError) -> None:
         super().__init__(f"{path}: {os.strerror(error.errno) if error.errno else error}")
 
 
 class Verb(Struct, frozen=True, kw_only=True, tag_field="verb", tag=str.lower):
-    """Something to do to the bank of this name."""
+    """An operation on the bank of this name."""
 
     bank: str = ""
-    #: Whether it needs the bank to itself, among verbs.
+    #: Whether no other operation may run on the bank at the same time.
     is_alone: ClassVar[bool] = True
-    #: Whether those who follow the bank are told.
+    #: Whether subscribers of the bank are notified.
     is_change: ClassVar[bool] = True
 
     @property
@@ -69,7 +69,7 @@ class Verb(Struct, frozen=True, kw_only=True, tag_field="verb", tag=str.lower):
 
     @property
     def banks(self) -> tuple[str, ...]:
-        """The banks it is about."""
+        """The banks that the operation affects."""
         return (self.bank,)
 
     async def run(self, engine: Engine, progress: Progress) -> Done:
@@ -93,10 +93,10 @@ class List(Verb, frozen=True, kw_only=True):
             try:
                 stats = await engine.stats(bank.name)
                 about = {"items": stats.items, "bytes": stats.disk_bytes}
-            except StorageError as error:  # one bank's trouble must not hide the others
+            except StorageError as error:  # a faulty bank must not hide the others
                 about["trouble"] = str(error)
             except BankNotFound:
-                continue  # deleted while we were counting
+                continue  # deleted in the meantime
             found.append(_described(bank) | about)
         return {"banks": found}
 
@@ -120,7 +120,7 @@ class Rename(Verb, frozen=True, kw_only=True):
 
 
 class Quota(Verb, frozen=True, kw_only=True):
-    """A quota in bytes; None takes it away."""
+    """Set the quota in bytes; None removes it."""
 
     quota: int | None
     is_change = False
@@ -159,18 +159,18 @@ class Restore(Verb, frozen=True, kw_only=True):
         before = {each.name for each in await engine.backups(self.bank)}
         restored = await engine.restore(self.bank, self.backup)
         after = await engine.backups(self.bank)
-        # A bank too damaged to be copied leaves none.
-        kept = next((each.name for each in after if each.name not in before), None)
+        # A bank that is too damaged to be copied leaves no backup.
+        replaced = next((each.name for each in after if each.name not in before), None)
         return {
             "bank": self.bank,
             "backup": self.backup,
             "items": restored.items,
-            "replaced": kept,
+            "replaced": replaced,
         }
 
 
 class Export(Verb, frozen=True, kw_only=True):
-    """`path` is absolute: the daemon's directory is not the caller's."""
+    """`path` is absolute, because the daemon has another working directory than the caller."""
 
     path: str
     is_change = False
@@ -190,7 +190,7 @@ class Import(Verb, frozen=True, kw_only=True):
 
     async def run(self, engine: Engine, progress: Progress) -> Done:
         path = _absolute(self.path)
-        # Tried here first: the caller is told of its file in the words of the file system.
+        # Open the file here first, so that the error message is that of the file system.
         await anyio.to_thread.run_sync(lambda: path.open("rb").close())
         taken = await engine.import_file(self.bank, path, progress=progress)
         return {
@@ -222,7 +222,7 @@ class Undo(Verb, frozen=True, kw_only=True):
 
 
 class Erase(Verb, frozen=True, kw_only=True):
-    """Ids of items, findable or forgotten, and of whole documents."""
+    """Erase items, also forgotten ones, and whole documents by their ids."""
 
     ids: list[str]
 
@@ -264,14 +264,14 @@ AnyVerb = (
 
 
 class Caretaker:
-    """Does verbs over one engine; the same in a daemon and in a process of its own."""
+    """Performs operations on one engine, in a daemon or in a process of its own."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._under_way: dict[str, str] = {}
+        self._running: dict[str, str] = {}
 
     async def perform(self, verb: Verb, progress: Progress) -> Done:
-        """The verb's answer; raises `StoreError`, which `refused` explains."""
+        """The result of the operation; raises `StoreError`, which `refused` explains."""
         with self._alone(verb):
             try:
                 done = await verb.run(self._engine, progress)
@@ -282,25 +282,25 @@ class Caretaker:
                 if isinstance(verb, Export | Import):
                     raise FileRefused(verb.path, error) from error
                 raise file_error(error) from error
-        log.info("bank.tended", verb=verb.name, bank=verb.bank)
+        log.info("bank.operation_done", operation=verb.name, bank=verb.bank)
         return done
 
     @contextmanager
     def _alone(self, verb: Verb) -> Generator[None]:
         names = [bank_name(name) for name in dict.fromkeys(verb.banks)] if verb.is_alone else []
         for name in names:
-            if name in self._under_way:
-                other = self._under_way[name]
+            if name in self._running:
+                other = self._running[name]
                 raise StorageBusy(f"bank {name!r} is busy: `{other}` is under way")
-        self._under_way |= dict.fromkeys(names, verb.name)
+        self._running |= dict.fromkeys(names, verb.name)
         try:
             yield
         finally:
             for name in names:
-                del self._under_way[name]
+                del self._running[name]
 
 
-#: The exit code of a failure, and what would be right.
+#: The exit code of a failure, and the remedy that the message names.
 _REFUSALS: Final[tuple[tuple[type[StoreError], int, str], ...]] = (
     (BankNotFound, USAGE, "; `recalld bank list` shows those there are"),
     (BankExists, USAGE, "; choose another name"),
@@ -315,7 +315,7 @@ _REFUSALS: Final[tuple[tuple[type[StoreError], int, str], ...]] = (
 
 
 def refused(failure: StoreError, verb: Verb) -> Exit:
-    """What a failed verb tells the person: the code, and a line with what would be right."""
+    """Exit code and message for a failed operation."""
     bank = verb.bank
     match failure:
         case ImportRefused():

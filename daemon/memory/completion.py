@@ -1,4 +1,4 @@
-"""Completion: bank names and source names, as far as the caller may see them."""
+"""Completion of bank names and source names that the caller may see."""
 
 from typing import Final
 

@@ -1,14 +1,14 @@
-"""Memory to be read by URI: what a client shows, attaches or subscribes to without calling a tool.
+"""Resources: memory that a client reads, attaches or subscribes to by URI, without calling a tool.
 
-    memory://<bank>/recent                 what arrived last
-    memory://<bank>/stats                  how much there is, of what
+    memory://<bank>/recent                 the latest items
+    memory://<bank>/stats                  statistics
     memory://<bank>/<id>                   one memory, card, task, risk …
     memory://<bank>/documents/<id>         a whole document
     memory://<bank>/sources/<source>       the documents of a source
 
-A bank's name is percent-encoded, whatever it holds. Reading is authorised like a tool that reads;
-what a caller may not see and what is not there are the same: no such resource. Recalled text is
-data: fixed fields, its origin beside it.
+The bank's name is percent-encoded. Reading is authorised like a read-only tool. A resource that the
+caller may not see is reported as missing. Recalled text is data: it has fixed fields and its origin
+beside it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,26 +33,26 @@ _JSON: Final = "application/json"
 
 
 def uri(bank: str, *path: str) -> str:
-    """The URI of something in a bank."""
+    """The URI of a resource in a bank."""
     return SCHEME + "/".join(quote(part, safe="") for part in (bank, *path))
 
 
 def watched(bank: str) -> tuple[str, str]:
-    """The resources that change whenever a bank does."""
+    """The resources that change with every write to a bank."""
     return uri(bank, "recent"), uri(bank, "stats")
 
 
 def visible_banks(toolkit: Toolkit, principal: Principal, default: str) -> list[str]:
-    """The banks a caller may read, its default first."""
+    """The banks that the caller may read, its default bank first."""
     names = [bank.name for bank in toolkit.engine.banks()]
     granted = [n for n in names if principal.banks is None or n in principal.banks]
     return sorted(granted, key=lambda name: (name != default, name))
 
 
 def may_follow(principal: Principal, uri: str) -> bool:
-    """Whether a caller may hear of changes to a resource: if it may read that bank.
+    """Whether the caller may subscribe to a resource, which requires read access to its bank.
 
-    Whether there is such a bank makes no difference to whoever was not granted it.
+    The answer does not depend on whether the bank exists.
     """
     if principal.is_owner or not uri.startswith(SCHEME):
         return True
@@ -67,7 +67,7 @@ def may_follow(principal: Principal, uri: str) -> bool:
 
 
 class MemoryResources:
-    """The resources of all banks a caller may read."""
+    """The resources of all banks that the caller may read."""
 
     def __init__(self, toolkit: Toolkit) -> None:
         self._toolkit = toolkit
@@ -129,14 +129,14 @@ TEMPLATES: Final = (
         uri_template="memory://{bank}/recent",
         name="recent",
         title="Recent memories",
-        description="What arrived last in a bank",
+        description="The latest items of a bank",
         mime_type=_JSON,
     ),
     ResourceTemplate(
         uri_template="memory://{bank}/stats",
         name="stats",
-        title="Numbers",
-        description="How much a bank holds, of what",
+        title="Statistics",
+        description="Item counts and sizes of a bank",
         mime_type=_JSON,
     ),
     ResourceTemplate(
@@ -169,21 +169,21 @@ def _of_bank(bank: str) -> list[Resource]:
             uri=recent,
             name=f"{bank}/recent",
             title=f"Recent in {bank}",
-            description="What arrived last in this bank",
+            description="The latest items of this bank",
             mime_type=_JSON,
         ),
         Resource(
             uri=stats,
             name=f"{bank}/stats",
-            title=f"Numbers of {bank}",
-            description="How much this bank holds, of what",
+            title=f"Statistics of {bank}",
+            description="Item counts and sizes of this bank",
             mime_type=_JSON,
         ),
     ]
 
 
 def _parse(uri: str) -> list[str] | None:
-    """Bank and path; None for what is no URI of ours (other schemes, traversal, controls)."""
+    """Bank and path; None for any other URI (other schemes, traversal, control characters)."""
     if not uri.startswith(SCHEME) or len(uri) > 2048 or not uri.isascii():
         return None
     raw = uri.removeprefix(SCHEME).split("/")

@@ -1,8 +1,8 @@
-"""Asking a person before something is destroyed, where the client can.
+"""Confirmation by the user before a tool destroys something.
 
-Legacy clients that elicit are asked on the spot; modern ones get the question as an answer and call
-again with what the person said. A client that cannot be asked is not: its user has said yes to the
-tool, which says of itself that it destroys.
+A legacy client that supports elicitation is asked during the call. A modern client receives the
+question as its answer and calls again with the user's reply. A client without elicitation is not
+asked: the tool announces itself as destructive, and the user approved its use.
 """
 
 from typing import Any, Final, cast
@@ -30,7 +30,7 @@ _FORM: Final[dict[str, Any]] = {
 
 
 def can_confirm(context: Context) -> bool:
-    """Whether there is somebody to ask: a client that shows forms, not only URLs."""
+    """Whether the client can show a form to its user; showing URLs is not enough."""
     modes = context.capabilities.elicitation
     if modes is UNSET or not context.revision.elicitation:
         return False
@@ -38,29 +38,29 @@ def can_confirm(context: Context) -> bool:
 
 
 async def confirmed(spec: ToolSpec, context: Context) -> bool | InputRequired:
-    """What the person said; for a modern client without an answer yet, the question."""
+    """The user's decision, or the question for a modern client that has not answered it yet."""
     question = {
         "mode": "form",
         "message": f"{spec.title or spec.name} removes memories. Go on?",
         "requestedSchema": _FORM,
     }
     if not context.revision.modern:
-        asked = {name: value for name, value in question.items() if name != "mode"}
-        return _is_yes(await context.ask("elicitation/create", asked))
-    given = context.inputs.get(KEY)
-    if not isinstance(given, dict):
+        form = {name: value for name, value in question.items() if name != "mode"}
+        return _is_yes(await context.ask("elicitation/create", form))
+    reply = context.inputs.get(KEY)
+    if not isinstance(reply, dict):
         request = {"method": "elicitation/create", "params": question}
         return InputRequired(input_requests={KEY: request})
-    return _is_yes(given)
+    return _is_yes(reply)
 
 
 def _is_yes(answer: Any) -> bool:
     if not isinstance(answer, dict):
         return False
-    said = cast("dict[str, Any]", answer)
-    content: Any = said.get("content")
+    reply = cast("dict[str, Any]", answer)
+    content: Any = reply.get("content")
     return (
-        said.get("action") == "accept"
+        reply.get("action") == "accept"
         and isinstance(content, dict)
         and bool(cast("dict[str, Any]", content).get("confirm") is True)
     )

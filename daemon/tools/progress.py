@@ -1,8 +1,8 @@
-"""Progress of one engine call: what its thread counts, told to the client while it runs.
+"""Progress notifications for one engine call.
 
-Work that must be done whole (all notes of a call or none) is one call of the engine, which counts
-what it has written so far. Here that count becomes progress: the newest one, a few times a second,
-and the whole only when the engine has answered, since a row is not kept before its commit.
+Work that must be done completely or not at all is a single call of the engine, which counts rows on
+its own thread. This module forwards the latest count to the client a few times a second. The final
+count is sent after the engine has returned, because no row is durable before the commit.
 """
 
 import asyncio
@@ -19,30 +19,30 @@ from store.errors import StoreError
 T = TypeVar("T")
 
 INTERVAL_SECONDS: Final = 0.1
-#: Fewer than this are done before anybody could read about it.
+#: Fewer rows than this are written too fast for progress to be useful.
 MANY: Final = 50
 
 
 async def counted(context: Context, things: str, work: Callable[[Progress], Awaitable[T]]) -> T:
-    """The result of `work`; meanwhile the client hears `12 of 500 things`."""
-    steps = _Steps(context, things)
-    kept: list[T] = []
+    """The result of `work`. While it runs, the client receives `12 of 500 things`."""
+    reporter = _Reporter(context, things)
+    results: list[T] = []
     failure: StoreError | None = None
     async with anyio.create_task_group() as group:
-        group.start_soon(steps.tell)
+        group.start_soon(reporter.run)
         try:
-            kept.append(await work(steps.count))
-        except StoreError as error:  # raised below, as itself and not in the group's wrapping
+            results.append(await work(reporter.count))
+        except StoreError as error:  # raised below, so that the group does not wrap it
             failure = error
         group.cancel_scope.cancel()
     if failure is not None:
         raise failure
-    await steps.finish()
-    return kept[0]
+    await reporter.finish()
+    return results[0]
 
 
-class _Steps:
-    """How far the work is, as its thread last said."""
+class _Reporter:
+    """Sends the counts of the engine's thread to the client."""
 
     def __init__(self, context: Context, things: str) -> None:
         self._context = context
@@ -51,29 +51,29 @@ class _Steps:
         self._moved = anyio.Event()
         self._done = 0
         self._total = 0
-        self._said_at = float("-inf")
+        self._sent_at = float("-inf")
 
     def count(self, done: int, total: int) -> None:
-        """Called on the engine's thread."""
+        """Record a count. The engine calls this on its own thread."""
         self._done, self._total = done, total
         now = time.monotonic()
-        if total >= MANY and done < total and now - self._said_at >= INTERVAL_SECONDS:
-            self._said_at = now
+        if total >= MANY and done < total and now - self._sent_at >= INTERVAL_SECONDS:
+            self._sent_at = now
             self._loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
         self._moved.set()
 
-    async def tell(self) -> None:
+    async def run(self) -> None:
         while True:
             await self._moved.wait()
             self._moved = anyio.Event()
-            await self._say(min(self._done, self._total - 1))
+            await self._send(min(self._done, self._total - 1))
 
     async def finish(self) -> None:
         if self._total >= MANY:
-            await self._say(self._total)
+            await self._send(self._total)
 
-    async def _say(self, done: int) -> None:
-        told = f"{done} of {self._total} {self._things}"
-        await self._context.progress(done, self._total, told)
+    async def _send(self, done: int) -> None:
+        message = f"{done} of {self._total} {self._things}"
+        await self._context.progress(done, self._total, message)

@@ -1,8 +1,8 @@
-"""State that goes out to a client and must come back as it was (`requestState`).
+"""Signed request state (`requestState`) that a client carries between the rounds of a call.
 
-A modern tool that asks the client something remembers nothing itself: what it knows travels inside
-the answer. Sealed with a key of this process, for one purpose and a limited time, so that it can
-neither be altered nor used elsewhere (I03).
+A modern tool that asks the client something keeps no state between rounds: its state travels inside
+the answer. It is signed with a key of this process, for one purpose and a limited time, so that a
+client can neither alter it nor use it elsewhere.
 """
 
 import base64
@@ -20,7 +20,7 @@ _TAG_BYTES: Final = 24
 
 
 class Seal:
-    """Seals and opens; one a process."""
+    """Signs and verifies states; one per process."""
 
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key or secrets.token_bytes(32)
@@ -30,7 +30,7 @@ class Seal:
         return base64.urlsafe_b64encode(self._tag(body) + body).decode()
 
     def open(self, purpose: str, state: str, now: float) -> Any:
-        """What was sealed for this purpose; `ProtocolError` for anything else."""
+        """The payload signed for this purpose; raises `ProtocolError` for any other state."""
         try:
             sealed = base64.b64decode(state.encode(), altchars=b"-_", validate=True)
         except ValueError:

@@ -1,8 +1,8 @@
-"""A surface: everything one connection may see, as MCP groups it.
+"""Surface: the tools, resources, prompts and other features that one connection sees.
 
-Tools always; resources, prompts, completion and log messages where somebody offers them. From a
-surface follow the methods that exist on its connections and the capabilities they declare, so that
-what is declared is what works (V02).
+A surface always has tools; resources, prompts, completion and log messages are optional. The
+methods offered on a connection and the capabilities it declares are both derived from its surface,
+so they always agree.
 """
 
 from collections.abc import Awaitable, Sequence
@@ -28,34 +28,34 @@ from protocol.revisions import Revision
 
 
 class Resources(Protocol):
-    """Things that can be read by URI."""
+    """Resources that can be read by URI."""
 
     async def list(self, context: Context) -> Sequence[Resource]: ...
     def templates(self) -> Sequence[ResourceTemplate]: ...
     async def read(self, uri: str, context: Context) -> ReadResourceResult | None:
-        """None when there is no such resource."""
+        """None if the resource does not exist."""
         ...
 
 
 class Prompts(Protocol):
-    """Messages a client can ask for by name."""
+    """Prompt messages that a client can request by name."""
 
     def list(self) -> Sequence[Prompt]: ...
     def get(
         self, name: str, arguments: dict[str, str], context: Context
     ) -> GetPromptResult | InputRequired | Awaitable[GetPromptResult | InputRequired | None] | None:
-        """None when there is no such prompt."""
+        """None if the prompt does not exist."""
         ...
 
 
 class Completions(Protocol):
     async def complete(self, params: CompleteParams, context: Context) -> CompletionValues | None:
-        """None when the reference or the argument does not exist."""
+        """None if the reference or the argument does not exist."""
         ...
 
 
 class Surface(Struct, frozen=True, kw_only=True, eq=False):
-    """What a connection sees. `changing` names the lists that may change while it is open."""
+    """Features of a connection. `changing` names the lists that may change while it is open."""
 
     name: str
     tools: Registry
@@ -79,7 +79,7 @@ class Surface(Struct, frozen=True, kw_only=True, eq=False):
         return found
 
     def is_retry_safe(self, method: str, tool: str) -> bool:
-        """Whether a call may be made again when its answer got lost."""
+        """Whether a client may repeat a call after its answer was lost."""
         found = self.tools.find(tool) if tool else None
         return method in READS or (found is not None and found.spec.is_retry_safe)
 
@@ -89,8 +89,8 @@ class Surface(Struct, frozen=True, kw_only=True, eq=False):
     def offered(self, private: frozenset[str] = frozenset()) -> Offered:
         """The methods of a connection.
 
-        `private` ones are between recalld's own processes, which make no MCP handshake: once there
-        is one, they are gone.
+        `private` methods are for recalld's own processes, which make no MCP handshake. They are no
+        longer offered after one.
         """
         both = {"tools/list", "tools/call", "health/check"}
         legacy = {"initialize", "ping"}
@@ -111,5 +111,5 @@ class Surface(Struct, frozen=True, kw_only=True, eq=False):
         )
 
 
-#: Answered before any handshake: a client must be able to see that we are alive.
+#: Answered before any handshake, so that a client can check that the daemon is alive.
 UNOPENED: Final = frozenset({"ping", "health/check"})

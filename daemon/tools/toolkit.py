@@ -1,6 +1,6 @@
-"""What every dialect is built on: the engine, the clock, and how a row remembers where it is from.
+"""Toolkit: the engine, the clock and the settings that every dialect uses.
 
-Made once by `daemon.app` and handed down. A dialect keeps no state of its own.
+`daemon.app` creates one and passes it down. Dialects keep no state of their own.
 """
 
 from collections.abc import Callable
@@ -16,19 +16,19 @@ from store.model import Item, Provenance
 
 
 class Toolkit(Struct, frozen=True, kw_only=True, eq=False):
-    """The engine behind the tools. `now` is unix milliseconds, UTC."""
+    """The services of the tools. `now` is unix milliseconds, UTC."""
 
     engine: Engine
     now: Callable[[], int]
     final_limit: int = 12
-    #: What `awareness_get_agent_prompt` wants as `api_key`; empty: nothing.
+    #: The `api_key` that `awareness_get_agent_prompt` requires; empty if it requires none.
     api_key: str = ""
     #: `limits.answer_bytes`.
     answer_bytes: int = ANSWER_BYTES
 
 
 def provenance(context: Context, dialect: str, explanation: str | None = None) -> Provenance:
-    """By which door a row came and who brought it; its session and time are fields of the row."""
+    """The dialect, client and transport that a row came from."""
     client = context.client
     return Provenance(
         dialect=dialect,
@@ -39,17 +39,17 @@ def provenance(context: Context, dialect: str, explanation: str | None = None) -
 
 
 def iso(milliseconds: int) -> str:
-    """A time as every dialect shows it: ISO 8601 in UTC, `2026-11-16T04:40:01.250Z`."""
+    """A time as ISO 8601 in UTC, such as `2026-11-16T04:40:01.250Z`."""
     seconds, rest = divmod(milliseconds, 1000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
 
 
-#: Kinds whose title is part of what they say; a task's text may be empty without it.
+#: Kinds whose title is part of their content; the text of a task may be empty.
 _TITLED: Final = frozenset({"card", "task", "risk", "skill"})
 
 
 def full_text(item: Item) -> str:
-    """What an item says, for a dialect that has one field for it."""
+    """Title and text of an item, for a dialect that has one field for both."""
     if item.kind in _TITLED and item.title:
         return f"{item.title}\n{item.text}" if item.text else item.title
     return item.text

@@ -4,8 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from scripts.kit.recalld import fresh_home
 from tests.support.processes import RECALLD, daemon, environment, spawned_daemon
+
+# A run of the suite loads the whole machine, and its cases have timeouts.
+pytestmark = pytest.mark.serial
 
 ROOT = Path(__file__).parent.parent.parent
 SUITE = [

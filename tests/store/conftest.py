@@ -1,4 +1,4 @@
-"""An engine in a directory of its own, with a clock that moves when told."""
+"""An engine in a temporary directory, with a clock that tests advance."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whatever is handed to a verb, only a `StoreError` comes out, and a refusal changes nothing."""
+"""Hostile arguments raise a `StoreError` and nothing else, and a refusal changes nothing."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ from store.model import (
     Provenance,
     Query,
 )
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from store.sqlite.rows.table import RowDamaged
 from store.sqlite.search.hybrid import HybridRanking
@@ -69,7 +69,7 @@ RISK: Final = NewRisk(title="it may break")
 FILTERS: Final = Filters(user="u", sources=("s",), metadata={"a": 1}, contains="apples", since=1)
 PAGE: Final = {"filters": FILTERS, "limit": 5, "offset": 0}
 
-#: A call of each verb that could be right; one value in it is made hostile.
+#: A valid call of each operation; the tests replace one value in it.
 CALLS: Final[dict[str, dict[str, Any]]] = {
     "bank": {"name": "w"},
     "create_bank": {"name": "v", "quota_bytes": 10**9},
@@ -146,7 +146,7 @@ Make = Callable[[Any], Any]
 
 
 def places(value: Any) -> Iterator[Make]:
-    """Every place in a value, as a function that puts something else there."""
+    """Every place in a value, as a function that returns a copy with another value there."""
     yield lambda hostile: hostile
     if isinstance(value, Struct):
         for name in value.__struct_fields__:
@@ -172,7 +172,7 @@ SPOTS: Final = [
 
 
 def dump(connection: Connection) -> dict[str, list[Any]]:
-    """Everything a bank keeps, but what is made of it behind the scenes."""
+    """The contents of a bank without derived data."""
     tables = ("items", "documents", "evidence", "profiles", "put_keys", "origins", "tombstones")
     return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
 
@@ -195,7 +195,7 @@ async def call(engine: EmbeddedEngine, verb: str, arguments: dict[str, Any]) -> 
         await answer
 
 
-def test_every_verb_of_the_engine_is_tried() -> None:
+def test_every_operation_of_the_engine_is_covered() -> None:
     verbs = {name for name in vars(Engine) if not name.startswith("_")}
     assert set(CALLS) == verbs - {"sessions", "banks", "health", "close"}
 
@@ -211,7 +211,7 @@ hostile = st.one_of(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
 @given(tries=st.lists(st.tuples(st.sampled_from(SPOTS), hostile), min_size=20, max_size=40))
-def test_a_hostile_value_anywhere_is_refused_in_our_words_and_changes_nothing(
+def test_a_hostile_value_raises_a_store_error_and_changes_nothing(
     tries: list[tuple[tuple[str, str, Make], Any]],
 ) -> None:
     async def run(directory: Path) -> None:
@@ -294,7 +294,7 @@ async def test_a_refusal_names_the_field(
 
 
 @pytest.mark.anyio
-async def test_sessions_refuse_what_cannot_be_kept(engine: EmbeddedEngine) -> None:
+async def test_sessions_refuse_values_that_cannot_be_stored(engine: EmbeddedEngine) -> None:
     sessions = engine.sessions
     await sessions.mint(transport="stdio", id="mine")
 
@@ -310,7 +310,7 @@ async def test_sessions_refuse_what_cannot_be_kept(engine: EmbeddedEngine) -> No
 
 
 @pytest.mark.anyio
-async def test_a_rebuild_does_not_believe_a_damaged_row(engine: EmbeddedEngine) -> None:
+async def test_a_rebuild_refuses_a_damaged_row(engine: EmbeddedEngine) -> None:
     await fill(engine)
 
     def damage(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Laws of the border: what is accepted comes back undamaged, what is refused changes nothing."""
+"""Accepted values are returned unchanged, and refused values change nothing."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -150,7 +150,7 @@ async def keep(engine: EmbeddedEngine, thing: object) -> None:
 
 
 def with_engine(work: Callable[[EmbeddedEngine, Path], Awaitable[None]]) -> None:
-    """Run it on an engine of its own: hypothesis knows no fixture for each example."""
+    """Run the work on a new engine. Hypothesis has no fixture per example."""
 
     async def run() -> None:
         with TemporaryDirectory() as directory:
@@ -161,7 +161,7 @@ def with_engine(work: Callable[[EmbeddedEngine, Path], Awaitable[None]]) -> None
 
 
 async def read_all(engine: EmbeddedEngine) -> int:
-    """Read everything by every door; whatever is damaged would raise."""
+    """Read everything with every operation. A damaged row would raise an error."""
     items = (await engine.recent("w", limit=5_000)).items
     for item in items:
         assert (await engine.get("w", item.id)) == item
@@ -182,7 +182,7 @@ async def read_all(engine: EmbeddedEngine) -> int:
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(things=st.lists(new, min_size=1, max_size=12))
-def test_whatever_is_accepted_comes_back_undamaged(things: list[object]) -> None:
+def test_accepted_values_are_returned_undamaged(things: list[object]) -> None:
     async def work(engine: EmbeddedEngine, directory: Path) -> None:
         await engine.create_bank("w")
         kept = 0

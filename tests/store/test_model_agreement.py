@@ -35,7 +35,7 @@ texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 
 
 class EngineAgreesWithDictionary(RuleBasedStateMachine):
-    """The dictionary: id to text for what can be found, token to such for what is forgotten."""
+    """The dictionary maps ids of live items to texts, and undo tokens to forgotten items."""
 
     ids = Bundle("ids")
     tokens = Bundle("tokens")
@@ -75,7 +75,7 @@ class EngineAgreesWithDictionary(RuleBasedStateMachine):
     def directory(self) -> Path:
         return self.place / f"data{self.generation}"
 
-    # --- what may happen ------------------------------------------------------------------
+    # --- operations -----------------------------------------------------------------------
 
     @rule(target=ids, text=texts)
     def put(self, text: str) -> str:
@@ -145,7 +145,7 @@ class EngineAgreesWithDictionary(RuleBasedStateMachine):
 
     @rule()
     def crash(self) -> None:
-        """What is on the disk now, without a goodbye: log, shared memory and all."""
+        """Continue with a copy of the files as they are, as after a crash."""
         self.hold_still()
         before = self.directory
         self.generation += 1
@@ -155,12 +155,12 @@ class EngineAgreesWithDictionary(RuleBasedStateMachine):
         self.open()
 
     def hold_still(self) -> None:
-        """A copy takes a while, and what happens meanwhile must not be in one half of it only."""
+        """Stop background work, so that the copy is consistent."""
 
-    # --- what must hold -------------------------------------------------------------------
+    # --- invariants -----------------------------------------------------------------------
 
     @rule(word=st.sampled_from(WORDS[:-1]))
-    def search_finds_exactly_what_says_it(self, word: str) -> None:
+    def search_finds_exactly_the_texts_with_the_word(self, word: str) -> None:
         query = Query(bank="w", text=word, limit=1000, mode="keyword")
         found = self.call(self.engine.search, query)
         wanted = set(index_text(word).split())
@@ -196,7 +196,7 @@ class EngineAgreesWithDictionary(RuleBasedStateMachine):
 
 
 class RealRankingAgreesWithDictionary(EngineAgreesWithDictionary):
-    """The same with vectors, graphs, holes in them and snapshots."""
+    """The same with vectors, graphs, deleted vectors and snapshots."""
 
     ranking = staticmethod(real_ranking)
 

@@ -1,7 +1,7 @@
-"""Search stays good: a small bank of our own, the real model, and answers that are known.
+"""Search quality on a small bank with the real model and known answers.
 
-The figures are floors a little below what was measured when this was written; they catch
-a change that makes search worse. `scripts/bench.py recall` measures properly.
+The bounds are a little below the figures measured when this was written, so that they detect a
+change that makes search worse. `scripts/bench.py recall` measures quality in full.
 """
 
 from collections.abc import AsyncIterator
@@ -102,7 +102,7 @@ async def found_at(engine: EmbeddedEngine, question: str, right: int, mode: Mode
     return order.index(MEMORIES[right]) if MEMORIES[right] in order else None
 
 
-async def test_hybrid_search_finds_what_was_meant(engine: EmbeddedEngine) -> None:
+async def test_hybrid_search_finds_texts_by_meaning(engine: EmbeddedEngine) -> None:
     first: dict[Mode, int] = {}
     within_five: dict[Mode, int] = {}
     for mode in MODES:

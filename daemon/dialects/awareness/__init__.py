@@ -1,4 +1,4 @@
-"""Awareness (seed 002): sessions, tasks, cards, recall in five modes; see README.md here."""
+"""Awareness dialect: sessions, tasks, cards and recall in five modes; see README.md."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ from daemon.tools.toolkit import Toolkit
 
 
 class Answered(Struct, frozen=True):
-    """Every answer is an object. Saying which would cost each client more than it is worth."""
+    """Output schema of every tool: an object. A full schema would cost each client many tokens."""
 
 
 def tools(toolkit: Toolkit) -> list[ToolSpec]:

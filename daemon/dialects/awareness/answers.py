@@ -1,6 +1,6 @@
-"""What the tools give, as typed values, and how the engine's nouns become them.
+"""Result types of the tools, and their construction from the engine's types.
 
-Fields that are empty are left out, except those that the document names: these are always there.
+Empty fields are left out, except those that the Awareness document names.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ Object = Mapping[str, Any] | UnsetType
 
 
 def given(value: str | None) -> Text:
-    """The text, or nothing at all."""
+    """The text, or UNSET if it is empty."""
     return value or UNSET
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """Something that happened, as it was recorded, and by which door it came in."""
+    """An event as it was recorded, with its origin."""
 
     id: str
     content: str
@@ -63,7 +63,7 @@ class CardView(Struct, frozen=True, kw_only=True):
 
 
 class BriefCard(Struct, frozen=True, kw_only=True):
-    """A card where many are shown at once."""
+    """A card in a list, without its details."""
 
     id: str
     category: str
@@ -171,7 +171,7 @@ def card_view(card: Card) -> CardView:
 
 
 def salience_of(card: Card) -> float:
-    """How much a card weighs, 0.5 to 2.0: what it was given, else by how often it was said."""
+    """The weight of a card, 0.5 to 2.0: as stored, else by its repetitions."""
     if card.salience is not None:
         return min(2.0, max(0.5, card.salience))
     return min(2.0, 1.0 + 0.1 * card.item.repeats + (0.25 if card.is_verified else 0.0))

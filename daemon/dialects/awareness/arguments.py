@@ -1,8 +1,8 @@
-"""What the tools take: one Struct a tool, with the document's names and defaults.
+"""Argument types of the tools, with the names and defaults of the Awareness document.
 
-A wrong JSON type is refused when the Struct is decoded. What only the tool can judge (a choice, a
-range, an id) is refused by the tool, in the dialect's own words. Objects and lists may come as
-JSON text: some clients serialise nested arguments.
+A wrong JSON type is refused when the Struct is decoded. Rules that a type cannot express (a choice,
+a range, an id) are checked by the tools. Objects and lists may arrive as JSON text, because some
+clients serialise nested arguments.
 """
 
 from typing import Any, Final, get_args
@@ -101,7 +101,7 @@ class RecordArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     agent_role: str = ""
     generate_summary: bool = True
     max_events: int = 800
-    #: A later spelling of `content` for submit_insights; not listed, but understood.
+    #: An alternative name of `content` for submit_insights; accepted but not listed.
     insights: Any | UnsetType = UNSET
 
 
@@ -116,7 +116,7 @@ def schema(
     notes: dict[str, str] | None = None,
     hidden: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """A short input schema: a default is shown unless it is empty, a note only where it helps."""
+    """A short input schema with non-empty defaults and the given notes."""
     properties: dict[str, Any] = {}
     required: list[str] = []
     for field in msgspec.structs.fields(arguments):
@@ -154,7 +154,7 @@ def _type_schema(type_: Any) -> dict[str, Any]:
 
 
 def chosen(field: str, value: str, choices: tuple[str, ...]) -> str:
-    """One of the choices, in any case; `InvalidArgument` names the field and the choices."""
+    """One of the choices, ignoring case; raises `InvalidArgument` for any other value."""
     plain = value.strip().lower()
     if plain not in choices:
         raise InvalidArgument(f"{field}: must be one of {', '.join(choices)}")
@@ -162,7 +162,7 @@ def chosen(field: str, value: str, choices: tuple[str, ...]) -> str:
 
 
 def check_labels(**given: str) -> None:
-    """Names and ids that are kept: short enough to be names. The keyword is the argument."""
+    """Raise `InvalidArgument` for a name or id that is too long to be stored."""
     for field, value in given.items():
         size = len(value.encode("utf-8", "replace"))
         if size > SHORT_LIMIT:
@@ -170,7 +170,7 @@ def check_labels(**given: str) -> None:
 
 
 def at_least(field: str, value: int, least: int, most: int | None = None) -> int:
-    """The number; more than `most` means `most`, less than `least` is refused."""
+    """The number, reduced to `most`; raises `InvalidArgument` if it is below `least`."""
     if value < least:
         raise InvalidArgument(f"{field}: must be at least {least}")
     return value if most is None else min(value, most)
@@ -183,7 +183,7 @@ def share(field: str, value: float | None) -> float | None:
 
 
 def mapping(field: str, value: Mapping) -> dict[str, Any]:
-    """An object, also when it came as JSON text; empty when there is none."""
+    """The object, also if it arrived as JSON text; empty if there is none."""
     if value is None or value == "":
         return {}
     if isinstance(value, str):
@@ -195,7 +195,7 @@ def mapping(field: str, value: Mapping) -> dict[str, Any]:
 
 
 def from_text(value: Any) -> Any:
-    """What a JSON text says (fenced or not), or the value itself."""
+    """The value of a JSON text, fenced or not; any other value unchanged."""
     if not isinstance(value, str):
         return value
     plain = value.strip()

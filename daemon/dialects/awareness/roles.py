@@ -1,4 +1,4 @@
-"""Agent roles: the built-in ones, and the prompt that is made of a profile's fields."""
+"""Agent roles: the built-in profiles, and the prompts made from a profile."""
 
 from typing import Final
 
@@ -157,7 +157,7 @@ def built_in(agent_role: str) -> AgentProfile | None:
 
 
 def merged(stored: list[AgentProfile]) -> list[AgentProfile]:
-    """The profiles of a bank: its own, and the built-in roles it does not redefine."""
+    """The stored profiles of a bank, and the built-in profiles it does not redefine."""
     return sorted(
         {**_ROLES, **{profile.agent_role: profile for profile in stored}}.values(),
         key=lambda profile: profile.agent_role,
@@ -188,7 +188,7 @@ def system_prompt(profile: AgentProfile) -> str:
 
 
 def activation_prompt(profile: AgentProfile, memory_id: str) -> str:
-    """What a sub-agent is started with: who it is, and how it uses this memory."""
+    """The prompt that starts a sub-agent: its role, and its use of this memory."""
     if profile.activation_prompt:
         return profile.activation_prompt
     role = msgspec.json.encode(profile.agent_role).decode()

@@ -1,8 +1,8 @@
-"""IDE rules: what an editor's own rules file should say, and how to put it there safely.
+"""IDE rules: the text for an editor's rules file, and instructions for writing it safely.
 
-Every recognised source gets the same core text in the file its editor reads. `rules_content` is
-the finished text, markers included, so that whoever writes it has nothing to assemble; the markers
-are also given apart, for finding the block again.
+Every known editor gets the same core text in the file that it reads. `rules_content` is the
+finished text including the markers; the markers are also returned separately, so that a writer can
+find an existing block.
 """
 
 from typing import Final, Literal
@@ -17,7 +17,7 @@ Strategy = Literal["managed_block", "managed_file"]
 
 
 class Ide(Struct, frozen=True):
-    """One row of the document's table of supported IDEs."""
+    """One row of the table of supported IDEs in the Awareness document."""
 
     name: str
     title: str
@@ -45,7 +45,7 @@ IDES: Final = (
     Ide("codex", "Codex", "AGENTS.md"),
 )
 _BY_NAME: Final = {ide.name: ide for ide in IDES}
-#: Other spellings of a source, the document's first; compared without blanks, `-` and `_`.
+#: Other spellings of a source, compared without blanks, `-` and `_`.
 ALIASES: Final = {
     "claude": "claude-code",
     "github-copilot": "copilot",
@@ -88,7 +88,7 @@ You have memory that outlives this conversation. Use it without being asked.
 
 
 class IdeRules(Struct, frozen=True, kw_only=True):
-    """The contract the document shows under `setup_hints.ide_rules`."""
+    """The object `setup_hints.ide_rules` of the Awareness document."""
 
     ide: str
     rules_file: str
@@ -105,7 +105,7 @@ class SetupHints(Struct, frozen=True, kw_only=True):
 
 
 def recognise(source: str) -> Ide | None:
-    """The IDE a source label stands for, however it is spelled; None when it is not one."""
+    """The IDE of a source label in any known spelling; None for other labels."""
     plain = "".join(source.casefold().split()).replace("-", "").replace("_", "")
     name = _SPELLINGS.get(plain)
     return None if name is None else _BY_NAME[name]

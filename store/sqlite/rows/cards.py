@@ -22,7 +22,7 @@ from store.model import (
     NewMemory,
 )
 from store.ranking.similarity import same_statement, same_words, similarity, words_of
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.rows.items import find
 from store.sqlite.rows.listing import listing
 from store.sqlite.rows.memories import change_item, insert_row

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from store.model import Day, Filters, Kind
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.rows.items import where
 from store.sqlite.rows.listing import listing
 

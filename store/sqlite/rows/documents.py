@@ -27,7 +27,7 @@ from store.model import (
     SourceCount,
     Upserted,
 )
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.rows.items import LIVE, SELECT, item_of
 from store.sqlite.rows.memories import delete_rows, follow_row, insert_row
 from store.sqlite.rows.prepared import Prepared, encode_provenance, prepare

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from store.errors import NotFound
 from store.model import Filters, Item, Kind, Provenance
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.rows.table import Columns, Table
 
 SEARCHED_DETAILS: Final = ("methods", "triggers", "mitigation")

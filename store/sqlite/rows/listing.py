@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from store.model import Filters, Kind, Page
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.rows.items import SELECT, find, item_of, where
 
 ALL: Final = Filters()

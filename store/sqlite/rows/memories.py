@@ -14,7 +14,7 @@ from msgspec.structs import asdict, astuple, replace
 
 from store.errors import InvalidInput, KeyReused, UndoExpired
 from store.model import Forgotten, Item, Put
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.rows.items import ITEMS, LIVE, SELECT, ItemRow, item_from, item_of, read_row
 from store.sqlite.rows.prepared import Prepared, count_words, tokens_of
 from store.sqlite.rows.transaction import WriteTransaction

@@ -5,7 +5,7 @@ from typing import Final
 
 from store.model import Item, Kind
 from store.ranking.tokenizer import index_text, query_terms, quoted
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.rows.items import LIVE, SELECT, item_of
 
 CANDIDATES: Final = 50

@@ -17,7 +17,7 @@ from store.model import (
     Put,
     Skill,
 )
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.rows.items import SELECT, item_of, where
 from store.sqlite.rows.listing import listing
 from store.sqlite.rows.memories import put

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from store.model import SessionActivity, Stats
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.rows.documents import counts
 from store.sqlite.rows.items import LIVE
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from store.errors import StorageDamaged
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 
 R = TypeVar("R", bound=Struct)
 

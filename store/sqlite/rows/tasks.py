@@ -20,7 +20,7 @@ from store.model import (
     Task,
 )
 from store.ranking.similarity import same_statement, same_words
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.rows.items import SELECT, find, item_of, where
 from store.sqlite.rows.listing import listing
 from store.sqlite.rows.memories import change_item, insert_row

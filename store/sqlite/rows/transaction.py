@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from store.errors import StorageDamaged
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 
 
 class WriteTransaction:

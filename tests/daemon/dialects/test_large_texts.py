@@ -5,7 +5,7 @@ machine does not matter.
 """
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, cast
@@ -16,16 +16,19 @@ from msgspec import Raw
 
 from daemon.dialect_names import DIALECTS
 from daemon.dialects import hindsight
+from daemon.dialects.awareness.arguments import RecordArguments
+from daemon.dialects.awareness.tools.record import Record
 from daemon.dialects.registry import build
 from daemon.rpc.failures import refusal
 from daemon.tools.answer_size import AnswerTooLarge
 from daemon.tools.toolkit import Toolkit
 from protocol.mcp import CallToolResult, TextContent
 from protocol.revisions import R2025_11_25
-from store.model import Found, Query
+from store.engine import Progress
+from store.model import Bank, Found, NewMemory, Put, Query
 from store.sqlite.engine import open_engine
 from tests.daemon.dialects.awareness.test_laws import OneCaller
-from tests.daemon.test_packing import hit
+from tests.daemon.dialects.test_hindsight import hit
 from tests.support.clock import Clock
 from tests.support.plain_ranking import PlainRanking
 
@@ -186,13 +189,31 @@ async def test_remembering_a_large_text_leaves_the_event_loop_free(tmp_path: Pat
     assert spent < LOOP_SECONDS
 
 
-async def test_importing_a_long_history_leaves_the_event_loop_free(tmp_path: Path) -> None:
+class StoresNothing:
+    """An engine that accepts events without work, so that only the dialect's work is measured."""
+
+    def bank(self, name: str) -> Bank:
+        return Bank(id="b", name=name, created_at=0)
+
+    async def put_many(
+        self, bank: str, new: Sequence[NewMemory], *, progress: Progress | None = None
+    ) -> list[Put]:
+        return [Put(id=str(number), rowid=number + 1) for number in range(len(new))]
+
+    async def search(self, query: Query) -> Found:
+        return Found()
+
+
+async def test_importing_a_long_history_leaves_the_event_loop_free() -> None:
     history = [{"role": "user", "content": f"{number}: {SENTENCE}"} for number in range(5_000)]
-    async with called(tmp_path) as call:
-        spent = await loop_seconds(
-            call("awareness_record", action="backfill", history=history, max_events=5_000)
-        )
-    assert spent < LOOP_SECONDS
+    record = Record(Toolkit(engine=cast("Any", StoresNothing()), now=lambda: 0))
+    arguments = RecordArguments(
+        action="backfill", history=history, max_events=5_000, generate_summary=False
+    )
+
+    spent = await loop_seconds(record(arguments, OneCaller("b")))
+
+    assert spent < LOOP_SECONDS / 4
 
 
 async def test_ingesting_a_large_document_leaves_the_event_loop_free(tmp_path: Path) -> None:

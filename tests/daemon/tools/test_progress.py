@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Listening(OneCaller):
-    """Keeps what it is told."""
+    """A context that records the progress it receives."""
 
     def __init__(self) -> None:
         super().__init__("default")

@@ -1,4 +1,4 @@
-"""Ranking: words, meaning and context in one order, and a score that can be trusted."""
+"""Fusion: words, meaning and context make one order and an absolute score."""
 
 from typing import Any
 
@@ -30,12 +30,12 @@ def test_weights_decide_which_side_counts() -> None:
 
 
 def test_a_poor_best_match_by_words_does_not_outrank_a_good_one_by_meaning() -> None:
-    words = Candidate(id=1, words=0.5, cosine=0.1)  # a twentieth of what was asked for
+    words = Candidate(id=1, words=0.5, cosine=0.1)  # covers a twentieth of the query
     meaning = Candidate(id=2, words=0.0, cosine=0.6)
     assert ids([words, meaning]) == [2, 1]
 
 
-def test_an_answer_gains_from_what_stands_before_and_after_it() -> None:
+def test_an_item_gains_from_its_neighbours() -> None:
     question = Candidate(id=10, words=10.0, cosine=0.7, group="s", after=11, may_answer=False)
     reply = Candidate(id=11, cosine=0.2, group="s", before=10)
     stranger = Candidate(id=12, cosine=0.25)
@@ -47,13 +47,13 @@ def test_an_answer_gains_from_what_stands_before_and_after_it() -> None:
     assert order[:4] == [11, 9, 13, 12], "before counts more than after, after more than two before"
 
 
-def test_what_only_gives_context_never_answers() -> None:
+def test_a_context_item_is_never_a_result() -> None:
     aside = Candidate(id=1, words=10.0, cosine=0.9, may_answer=False)
     for mode in MODES:
         assert ids([aside], mode=mode) == []
 
 
-def test_an_item_alone_in_the_world_loses_nothing_to_context() -> None:
+def test_an_item_without_neighbours_loses_nothing() -> None:
     alone = Candidate(id=1, words=8.0, cosine=0.6)
     beside = Candidate(id=2, words=7.9, cosine=0.6, group="s", before=3)
     dull = [Candidate(id=n, cosine=0.1, group="s") for n in range(3, 9)]
@@ -76,7 +76,7 @@ def test_an_item_alone_in_the_world_loses_nothing_to_context() -> None:
     ],
     ids=["the phrase", "a statement", "the recent", "the newer of equals"],
 )
-def test_small_things_decide_between_equals(better: Candidate, worse: Candidate) -> None:
+def test_boosts_decide_between_equal_items(better: Candidate, worse: Candidate) -> None:
     assert ids([worse, better]) == [better.id, worse.id]
 
 
@@ -103,7 +103,7 @@ def test_exact_and_phrase_hits_score_at_least_nine_tenths() -> None:
         assert second.score >= PHRASE_SCORE
 
 
-def test_the_best_of_a_bank_that_knows_nothing_of_it_scores_under_three_tenths() -> None:
+def test_the_best_of_only_weak_results_scores_under_three_tenths() -> None:
     for size in (1, 3, 30):
         strangers = [Candidate(id=n, cosine=0.33 - n / 200) for n in range(1, size + 1)]
         assert rank(strangers, yardstick=10.0)[0].score < 0.3
@@ -115,7 +115,7 @@ def test_a_clear_answer_scores_seven_tenths() -> None:
     assert rank([clear, *others], yardstick=10.0)[0].score >= 0.7
 
 
-def test_explain_names_the_parts_and_they_make_the_value() -> None:
+def test_explain_returns_the_parts_and_they_sum_to_the_value() -> None:
     (entry,) = rank([Candidate(id=1, words=5.0, cosine=0.5, is_phrase=True)], yardstick=10.0)
     parts = entry.parts
     assert parts["keyword"] + parts["vector"] + parts["context"] + parts["boosts"] == pytest.approx(
@@ -124,7 +124,7 @@ def test_explain_names_the_parts_and_they_make_the_value() -> None:
     assert parts["bm25"] == 5.0 and parts["cosine"] == 0.5 and parts["cover"] == 0.5
 
 
-def test_nothing_makes_nothing() -> None:
+def test_no_candidates_give_no_results() -> None:
     for mode in MODES:
         assert rank([], yardstick=0.0, mode=mode) == []
 
@@ -152,7 +152,7 @@ candidates = st.lists(
 
 
 @given(candidates, numbers, st.sampled_from(MODES), st.randoms())
-def test_the_order_is_total_and_the_score_a_share_that_never_rises(
+def test_the_order_is_total_and_the_score_is_a_share_that_never_rises(
     some: list[Candidate], yardstick: float, mode: Mode, random: Any
 ) -> None:
     ranked = rank(some, yardstick=yardstick, mode=mode, limit=5)

@@ -1,4 +1,4 @@
-"""What counts as the same: nothing is taken for a repetition that says something else."""
+"""Similar texts: a card or task counts as a repetition only if its statement is the same."""
 
 import pytest
 
@@ -41,7 +41,7 @@ async def test_a_denial_is_not_a_repetition(engine: EmbeddedEngine) -> None:
     assert said == ["created", "superseded"]
 
 
-async def test_who_depends_on_whom_is_not_the_same_the_other_way_round(
+async def test_a_reversed_dependency_is_not_a_repetition(
     engine: EmbeddedEngine,
 ) -> None:
     said = await outcomes(
@@ -52,7 +52,7 @@ async def test_who_depends_on_whom_is_not_the_same_the_other_way_round(
     assert said == ["created", "superseded"]
 
 
-async def test_the_same_said_of_two_subjects_is_two_cards(engine: EmbeddedEngine) -> None:
+async def test_the_same_statement_about_two_subjects_is_two_cards(engine: EmbeddedEngine) -> None:
     said = await outcomes(
         engine,
         *(

@@ -59,5 +59,5 @@ def _weight(event: Item) -> float:
     weight += _STATUS_WEIGHTS.get(event.status or "", 0)
     if event.event_type == "tool_call":
         weight -= 1
-    # Very short events such as "ok" and "thanks" carry no information, whatever their type.
+    # Very short events such as "ok" and "thanks" carry no information.
     return weight + (event.salience or 0.0) - (3 if len(event.text) < 25 else 0)

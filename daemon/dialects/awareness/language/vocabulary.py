@@ -1,4 +1,4 @@
-"""The words this dialect has for states and levels, and the other words that mean the same."""
+"""Statuses and levels of this dialect, and their synonyms."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ TASK_STATUSES: Final = ("pending", "in_progress", "completed")
 RISK_STATUSES: Final = ("active", "mitigated", "resolved")
 LEVELS: Final = ("high", "medium", "low")
 
-_SAME: Final[tuple[tuple[str, ...], ...]] = (
+_SYNONYMS: Final[tuple[tuple[str, ...], ...]] = (
     ("pending", "open", "todo", "active", "new"),
     ("completed", "resolved", "done", "closed", "finished", "complete", "fixed"),
     ("in_progress", "in-progress", "in progress", "started", "doing", "wip", "ongoing"),
@@ -20,20 +20,20 @@ _SAME: Final[tuple[tuple[str, ...], ...]] = (
 
 
 def status_named(value: str, statuses: tuple[str, ...], field: str = "status") -> str:
-    """The status of this list that a word means; empty stays empty, another word is refused."""
+    """The status that a word means; empty stays empty, an unknown word is refused."""
     plain = value.strip().lower()
     if not plain or plain in statuses:
         return plain
-    for words in _SAME:
+    for words in _SYNONYMS:
         if plain in words:
-            meant = next((status for status in statuses if status in words), None)
-            if meant is not None:
-                return meant
+            found = next((status for status in statuses if status in words), None)
+            if found is not None:
+                return found
     raise InvalidArgument(f"{field}: must be one of {', '.join(statuses)}")
 
 
 def level_named(value: str) -> str | None:
-    """high, medium or low for the words people use; None for any other."""
+    """high, medium or low for a level or a synonym; None for any other word."""
     plain = value.strip().lower()
     return _LEVELS.get(plain, plain if plain in LEVELS else None)
 

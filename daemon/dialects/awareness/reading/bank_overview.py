@@ -1,7 +1,7 @@
-"""The state of a memory at a glance: days, tasks, cards, sessions, skills.
+"""Overview of a memory: recent days, open tasks, cards, sessions and skills.
 
-Shared by everything that begins or hands over work: `awareness_init`, the lookups `context` and
-`handoff`, and the recall modes that add structured data.
+`awareness_init`, the lookups `context` and `handoff`, and the recall modes with structured data all
+use it.
 """
 
 from typing import Final
@@ -22,13 +22,13 @@ OPEN_TASKS: Final = ("pending", "in_progress")
 LIVE_CARDS: Final = ("open", "in_progress", "resolved", "noted")
 SKILLS: Final = 10
 SESSIONS: Final = 3
-#: In an overview a summary is an orientation; the whole text is a lookup away.
+#: Length of summaries in an overview; a lookup returns the whole text.
 SUMMARY: Final = 300
 DETAIL: Final = 200
 
 
 class MemoryContext(Struct, frozen=True, kw_only=True):
-    """The document's `context`: recent days, open tasks, knowledge cards."""
+    """The `context` of the Awareness document."""
 
     recent_days: list[DayView]
     open_tasks: list[TaskView]
@@ -41,7 +41,7 @@ class MemoryContext(Struct, frozen=True, kw_only=True):
 async def overview(
     reader: MemoryReader, *, days: int, max_cards: int, max_tasks: int, filters: Filters
 ) -> MemoryContext:
-    """The state of a memory, each part no longer than was request for."""
+    """The overview of a memory, with at most the given number of entries per part."""
     return MemoryContext(
         recent_days=await recent_days(reader, days, filters),
         open_tasks=await open_tasks(reader, max_tasks, filters),
@@ -53,7 +53,7 @@ async def overview(
 
 
 async def recent_days(reader: MemoryReader, days: int, filters: Filters) -> list[DayView]:
-    """The days of the last `days` on which something happened, latest first, and what it was."""
+    """Summaries of the days with events among the last `days`, latest first."""
     today = reader.now() // DAY_MS * DAY_MS
     since = msgspec.structs.replace(filters, since=today - (days - 1) * DAY_MS)
     found = await reader.engine.days(
@@ -74,7 +74,7 @@ async def open_tasks(reader: MemoryReader, limit: int, filters: Filters) -> list
 
 
 async def top_cards(reader: MemoryReader, limit: int, filters: Filters) -> list[BriefCard]:
-    """The newest cards, those about the person and those still open first."""
+    """The newest cards; salient and open cards come first."""
     if limit == 0:
         return []
     wanted = msgspec.structs.replace(filters, statuses=LIVE_CARDS)
@@ -86,7 +86,7 @@ async def top_cards(reader: MemoryReader, limit: int, filters: Filters) -> list[
 async def last_sessions(
     reader: MemoryReader, filters: Filters, limit: int = SESSIONS
 ) -> list[SessionView]:
-    """The sessions that were summed up last, latest first."""
+    """The sessions summarised most recently, latest first."""
     wanted = msgspec.structs.replace(filters, categories=("session",))
     found = await reader.engine.recent(
         reader.bank, kinds=("narrative",), filters=wanted, limit=limit
@@ -104,7 +104,7 @@ def session_view(summary: Item) -> SessionView:
 
 
 async def active_skills(reader: MemoryReader, filters: Filters) -> list[SkillView]:
-    """Skills to be applied from the start: cards of that category, and skills kept as such."""
+    """Skills to apply from the start: cards of that category, and stored skills."""
     wanted = msgspec.structs.replace(filters, categories=("skill",), statuses=LIVE_CARDS)
     cards, _ = await reader.engine.cards(reader.bank, filters=wanted, limit=SKILLS)
     skills = await reader.engine.skills(reader.bank, filters=filters, limit=SKILLS)

@@ -1,4 +1,4 @@
-"""From what was found to what is around it: its session, its day, its subject."""
+"""Expansion of search results to their sessions, days and topics."""
 
 from typing import Final
 
@@ -21,12 +21,12 @@ LEVEL_SESSIONS: Final = 3
 LEVEL_DAYS: Final = 3
 CLUSTERS: Final = 2
 MEMBERS: Final = 4
-#: What is less alike than this is another subject.
+#: Minimum score of a related item.
 RELATED: Final = 0.3
 
 
 class Levels(Struct, frozen=True, kw_only=True):
-    """The sessions and the days that the answers are from."""
+    """The sessions and days of the results."""
 
     sessions: list[SessionView]
     days: list[DayView]
@@ -40,7 +40,7 @@ class Member(Struct, frozen=True, kw_only=True):
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
-    """What else there is on the subject of an answer."""
+    """Items related to a result."""
 
     topic: str
     around: str
@@ -48,10 +48,10 @@ class Cluster(Struct, frozen=True, kw_only=True):
 
 
 async def whole_sessions(reader: MemoryReader, found: Found, filters: Filters) -> list[Result]:
-    """Each answer as the history of the session it is from, oldest event first.
+    """Each result as the history of its session, oldest event first.
 
-    At most five sessions, best first. An answer that is no event of a history stands before it,
-    one that is from no session stands for itself.
+    Returns at most five sessions, best first. A result that is not an event precedes the history of
+    its session. A result without a session is returned as it is.
     """
     results: list[Result] = []
     seen: set[str] = set()
@@ -94,7 +94,7 @@ def _line(item: Item) -> str:
 
 
 async def levels(reader: MemoryReader, found: Found, filters: Filters) -> Levels:
-    """Summaries of the sessions and days that the answers are from, in the answers' order."""
+    """Summaries of the sessions and days of the results, in the order of the results."""
     sessions = list(dict.fromkeys(hit.item.session for hit in found.hits if hit.item.session))
     views = [
         await _session_level(reader, session, filters) for session in sessions[:LEVEL_SESSIONS]
@@ -115,7 +115,7 @@ async def levels(reader: MemoryReader, found: Found, filters: Filters) -> Levels
 
 
 async def _session_level(reader: MemoryReader, session: str, filters: Filters) -> SessionView:
-    """The summary that was kept of a session, or one that is made now."""
+    """The stored summary of a session, or a new one."""
     here = Filters(session=session, user=filters.user, role=filters.role)
     kept = await reader.engine.recent(
         reader.bank,
@@ -135,9 +135,9 @@ async def _session_level(reader: MemoryReader, session: str, filters: Filters) -
 
 
 async def clusters(reader: MemoryReader, found: Found, filters: Filters) -> list[Cluster]:
-    """For each of the best answers, what is about the same and was not found itself."""
-    told = {hit.item.id for hit in found.hits}
-    made: list[Cluster] = []
+    """Items related to the best results that are not results themselves."""
+    shown = {hit.item.id for hit in found.hits}
+    clusters: list[Cluster] = []
     for hit in found.hits[:CLUSTERS]:
         text = summaries.clip(f"{hit.item.title}\n{hit.item.text}".strip(), 240)
         near = await reader.engine.search(
@@ -145,15 +145,15 @@ async def clusters(reader: MemoryReader, found: Found, filters: Filters) -> list
                 bank=reader.bank,
                 text=text,
                 keywords=keywords_of(text, TEXT_LIMIT),
-                limit=MEMBERS + len(told),
+                limit=MEMBERS + len(shown),
                 filters=filters,
                 min_score=RELATED,
             )
         )
-        members = [other for other in near.hits if other.item.id not in told][:MEMBERS]
+        members = [other for other in near.hits if other.item.id not in shown][:MEMBERS]
         if members:
-            told |= {other.item.id for other in members}
-            made.append(
+            shown |= {other.item.id for other in members}
+            clusters.append(
                 Cluster(
                     topic=summaries.first_sentence(hit.item.title or hit.item.text, 80),
                     around=hit.item.id,
@@ -168,4 +168,4 @@ async def clusters(reader: MemoryReader, found: Found, filters: Filters) -> list
                     ],
                 )
             )
-    return made
+    return clusters

@@ -1,4 +1,4 @@
-"""Answers as passages: an excerpt of what was found, or chunks joined to what the document says."""
+"""Search results as passages: an excerpt of a result, or neighbouring chunks joined."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,12 +13,12 @@ from store.model import Found, Hit, Item
 
 EXCERPT: Final = 1_200
 PASSAGE: Final = 4_000
-#: How many chunks before and after a found one belong to its passage.
+#: Number of chunks before and after a result that belong to its passage.
 AROUND: Final = 1
 
 
 class ResultMetadata(Struct, frozen=True, kw_only=True):
-    """Where an answer is from."""
+    """The origin and labels of a result."""
 
     id: str
     kind: str
@@ -48,7 +48,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 def excerpt(hit: Hit, characters: int = EXCERPT) -> Result:
-    """What was found, whole when it is short, else the part that matched."""
+    """The whole text of a short result, or the part of a long one that matched."""
     text = hit.item.text or hit.item.title
     is_long = len(text) > characters
     if is_long:
@@ -62,7 +62,7 @@ def excerpt(hit: Hit, characters: int = EXCERPT) -> Result:
 
 
 def around(text: str, snippet: str, characters: int) -> str:
-    """As much of a text as fits, with the snippet in the middle of it."""
+    """The part of a text around a snippet, at most `characters` long."""
     at = text.find(snippet) if snippet else 0
     start = max(0, min(at - (characters - len(snippet)) // 2, len(text) - characters))
     piece = clip(text[start:], characters)
@@ -93,11 +93,11 @@ def metadata_of(item: Item, **more: Any) -> ResultMetadata:
 
 
 async def joined(reader: MemoryReader, found: Found) -> list[Result]:
-    """Each answer once: chunks of one document that touch become one passage, in its order."""
+    """The results; neighbouring chunks of one document become one passage."""
     results: list[Result] = []
-    told: set[str] = set()
+    shown: set[str] = set()
     for hit in found.hits:
-        if hit.item.id in told:
+        if hit.item.id in shown:
             continue
         if hit.item.kind != "chunk" or hit.item.document is None:
             results.append(excerpt(hit, PASSAGE))
@@ -109,7 +109,7 @@ async def joined(reader: MemoryReader, found: Found) -> list[Result]:
             if other.item.document == hit.item.document and other.item.position is not None
         }
         run = _run(chunks, hit.item, wanted)
-        told |= {chunk.id for chunk in run}
+        shown |= {chunk.id for chunk in run}
         content = _stitch(run)
         is_long = len(content) > PASSAGE
         results.append(
@@ -124,7 +124,7 @@ async def joined(reader: MemoryReader, found: Found) -> list[Result]:
 
 
 def _run(chunks: list[Item], found: Item, wanted: set[int]) -> list[Item]:
-    """The found chunk with its neighbours, and on through further found ones that touch."""
+    """The chunk with its neighbours, extended through adjacent chunks that were also found."""
     position = found.position or 0
     first = last = position
     while any(at in wanted for at in range(first - AROUND - 1, first)):
@@ -139,7 +139,7 @@ def _run(chunks: list[Item], found: Item, wanted: set[int]) -> list[Item]:
 
 
 def _stitch(chunks: list[Item]) -> str:
-    """Chunks as running text: where they overlap, the shared part is said once."""
+    """Chunks as running text, without repeating their overlap."""
     text = ""
     end: int | None = None
     for chunk in chunks:

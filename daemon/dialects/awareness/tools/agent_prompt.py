@@ -1,4 +1,4 @@
-"""`awareness_get_agent_prompt`: what a sub-agent of a role is started with."""
+"""`awareness_get_agent_prompt`: the prompt that starts a sub-agent of a role."""
 
 from hmac import compare_digest
 
@@ -41,9 +41,9 @@ class GetAgentPrompt:
         )
 
     def _authenticate(self, api_key: str) -> None:
-        """Only where the owner set a key: callers on stdio and the socket are the owner anyway."""
-        wanted = self._toolkit.api_key
-        if wanted and not compare_digest(wanted.encode(), api_key.encode("utf-8", "replace")):
+        """Check the API key if one is configured in `server.api_key`."""
+        expected = self._toolkit.api_key
+        if expected and not compare_digest(expected.encode(), api_key.encode("utf-8", "replace")):
             reason = "is not the right one" if api_key else "is missing"
             raise Denied(f"Authentication required: api_key {reason}.")
 
@@ -53,5 +53,5 @@ class GetAgentPrompt:
         except NotFound:
             return roles.built_in(role)
         except BankNotFound:
-            # A memory that was never written to has no roles, except the default one.
+            # The default memory has the built-in roles before anything is written to it.
             return roles.built_in(role) if is_default else None

@@ -1,4 +1,4 @@
-"""`ingest`: content from elsewhere, into the timeline as events or into knowledge as documents."""
+"""`ingest`: stores external content as events in the timeline or as documents in knowledge."""
 
 from functools import partial
 from hashlib import blake2b
@@ -74,7 +74,7 @@ class Ingest:
             memory_id=labels.bank,
             session_id=labels.session,
             content_scope="timeline",
-            result=event_writer.counted(kept, skipped),
+            result=event_writer.count_outcomes(kept, skipped),
             skipped=sent.skipped,
             events=[
                 IngestedEvent(index=draft.index, id=put.id, duplicate=put.duplicate or UNSET)
@@ -131,7 +131,7 @@ class Ingest:
     async def _put(
         self, bank: str, document: NewDocument, context: Context, *, is_only: bool
     ) -> Upserted:
-        """Keep a document; of one alone its passages are counted, of many the documents are."""
+        """Store a document. The progress of a single document is counted in passages."""
         put = partial(self._toolkit.engine.upsert_document, bank, document)
         if not is_only:
             return await put()
@@ -139,11 +139,11 @@ class Ingest:
 
 
 def entries_of(content: Any) -> list[Any]:
-    """The entries of `content`: a text is one, a list is many, an object is one or holds a list."""
+    """The entries of `content`, which is a text, a list, an object, or an object with a list."""
     if content is None or content == "":
         raise InvalidArgument("content: is required by action='ingest'")
     if isinstance(content, str):
-        # Some clients send objects as JSON text; any other JSON is a text like any other.
+        # Some clients send objects as JSON text. Other JSON is stored as ordinary text.
         parsed = from_text(content)
         if not _is_addressed(parsed):
             return [content]
@@ -175,7 +175,7 @@ def _checked_documents(drafts: list[Draft], labels: CallLabels) -> list[NewDocum
 
 
 def document_of(draft: Draft, labels: CallLabels) -> NewDocument:
-    """A document; known again by what its sender calls it, else by what it says."""
+    """A document, identified by its sender's id or URL, else by a digest of its text."""
     digest = blake2b(draft.text.encode("utf-8", "replace"), digest_size=16).hexdigest()
     return NewDocument(
         source=draft.source or labels.source,
@@ -193,7 +193,7 @@ def document_of(draft: Draft, labels: CallLabels) -> NewDocument:
 
 
 def _is_addressed(parsed: Any) -> bool:
-    """Whether this is content in our own shape, and not a JSON file that somebody wants kept."""
+    """Whether this is content in the form of this tool, rather than a JSON file to be stored."""
     if isinstance(parsed, list):
         members = cast("list[Any]", parsed)
         return bool(members) and all(
@@ -210,7 +210,7 @@ def _has_text(entry: Any) -> bool:
 
 
 def _with_text(entry: Any) -> Any:
-    """An object that has no text of its own is kept as the JSON it is."""
+    """An object without a text is stored as its own JSON."""
     if isinstance(entry, dict) and entry and not any(key in entry for key in TEXT_KEYS):
         members = cast("dict[str, Any]", entry)
         named = {key: members[key] for key in ("title", "name", "id", "source") if key in members}

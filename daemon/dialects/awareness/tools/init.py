@@ -1,7 +1,7 @@
-"""`awareness_init`: a session of its own, and what the next one needs to know of the last ones.
+"""`awareness_init`: opens a session and returns an overview of the memory.
 
-A caller that may only read is told the same, under the session of its connection: it has nothing to
-record, so nothing is made for it to record under.
+A read-only caller gets the same overview under the session of its connection. It cannot record
+anything, so no session and no bank are created for it.
 """
 
 import re
@@ -46,7 +46,7 @@ class Init:
         if can_write:
             await memory.to_write(self._toolkit, context, arguments.memory_id)
         reader = memory.to_read(self._toolkit, context, arguments.memory_id)
-        # The role labels the session; it does not narrow what the session is told.
+        # The role labels the session; it does not filter the overview.
         filters = memory.filters_for(arguments.user_id)
         overview = await bank_overview.overview(
             reader,
@@ -57,9 +57,9 @@ class Init:
         )
         skills = await bank_overview.active_skills(reader, filters)
         profiles = roles.merged(await reader.engine.profiles(reader.bank))
-        mine = self._mint(reader.bank, arguments, context) if can_write else context.session()
+        session = self._mint(reader.bank, arguments, context) if can_write else context.session()
         return Initialised(
-            session_id=await mine,
+            session_id=await session,
             memory_id=reader.bank,
             context=overview,
             agent_profiles=[profile_view(each, roles.title_of(each)) for each in profiles],
@@ -68,7 +68,7 @@ class Init:
         )
 
     async def _mint(self, bank: str, arguments: InitArguments, context: Context) -> str:
-        """A session for what this caller will record."""
+        """Create a session for the events that this caller will record."""
         session = await self._toolkit.engine.sessions.mint(
             id=session_id(arguments.source, self._toolkit.now()),
             transport=context.transport,
@@ -82,7 +82,7 @@ class Init:
 
 
 def session_id(source: str, now: int) -> str:
-    """Readable in a log, sortable by time, never twice: `aw-cursor-20261116044001-3f9a1c…`."""
+    """A readable, sortable, unique id such as `aw-cursor-20261116044001-3f9a1c…`."""
     label = _UNSAFE.sub("-", source).strip("-")[:40] or "session"
     moment = datetime.fromtimestamp(now // 1000, UTC)
     return f"aw-{label}-{moment:%Y%m%d%H%M%S}-{secrets.token_hex(6)}"

@@ -1,9 +1,9 @@
-"""`submit_insights`: what the caller's model drew from events, kept all together.
+"""`submit_insights`: stores the insights that the caller's model extracted from events.
 
-Reading is forgiving, writing is not: a card without a summary borrows its title, a priority
-nobody knows becomes "medium", and each such correction is reported. What cannot be kept is skipped
-with its reason. The rest is one unit of work. The store decides what is a duplicate, what replaces
-an older card (which stays readable as superseded) and what the evidence is worth.
+Parsing is lenient: a card without a summary gets its title as summary, an unknown priority becomes
+"medium", and each such correction is reported. Entries that cannot be stored are skipped with a
+reason. All other entries are stored in one transaction. The store detects duplicates, decides which
+cards replace older ones (those stay readable as superseded) and verifies the evidence.
 """
 
 from functools import partial
@@ -41,8 +41,8 @@ PARTS: Final = (
 )  # fmt: skip
 
 
-class Kept(Struct, frozen=True, kw_only=True):
-    """What became of one thing that was submitted."""
+class EntryOutcome(Struct, frozen=True, kw_only=True):
+    """The outcome of one submitted entry."""
 
     index: int
     id: str
@@ -63,9 +63,9 @@ class Submitted(Struct, frozen=True, kw_only=True):
     action_items_skipped_dup: int
     tasks_completed: int
     profiles_stored: int
-    cards: list[Kept]
-    risks: list[Kept]
-    action_items: list[Kept]
+    cards: list[EntryOutcome]
+    risks: list[EntryOutcome]
+    action_items: list[EntryOutcome]
     skipped: list[Rejection]
     corrected: list[Correction]
 
@@ -127,7 +127,7 @@ class SubmitInsights:
     async def _finished(
         self, sent: dict[str, Any], report: ParsingReport, labels: CallLabels
     ) -> tuple[list[str], list[NewMemory]]:
-        """The tasks that are named as completed and exist; their reasons, as events."""
+        """The existing tasks that were reported as completed, and the reasons as events."""
         done: list[str] = []
         events: list[NewMemory] = []
         for place, entry in _entries(sent, "completed_tasks", report):
@@ -156,13 +156,13 @@ class SubmitInsights:
     async def _with_predecessors(
         self, cards: list[tuple[str, NewCard]], report: ParsingReport, bank: str
     ) -> list[tuple[str, NewCard]]:
-        """The cards; one that names a predecessor which is not there comes without it."""
+        """The cards; a reference to a predecessor that does not exist is removed."""
         checked: list[tuple[str, NewCard]] = []
         taken: set[str] = set()
         for place, card in cards:
             old = card.supersedes
             if old is not None:
-                reason = await self._unfit(bank, old, taken)
+                reason = await self._reason_against(bank, old, taken)
                 if reason:
                     report.correct(f"{place}.supersedes", f"{reason}; kept as a card of its own")
                     card = msgspec.structs.replace(card, supersedes=None)
@@ -170,7 +170,7 @@ class SubmitInsights:
             checked.append((place, card))
         return checked
 
-    async def _unfit(self, bank: str, id: str, taken: set[str]) -> str:
+    async def _reason_against(self, bank: str, id: str, taken: set[str]) -> str:
         try:
             card = await self._toolkit.engine.card(bank, id)
         except NotFound:
@@ -179,7 +179,7 @@ class SubmitInsights:
 
 
 def _object(arguments: RecordArguments) -> dict[str, Any]:
-    """The insights, wherever they were put: `content` (or `insights`), as an object or as text."""
+    """The insights in `content` or `insights`, as an object or as JSON text."""
     sent = arguments.content
     if arguments.insights is not UNSET and arguments.insights is not None:
         if sent is not None:
@@ -215,7 +215,7 @@ def _entries(sent: dict[str, Any], part: str, report: ParsingReport) -> list[tup
 def _read_all(
     sent: dict[str, Any], part: str, report: ParsingReport, labels: CallLabels, read: Any
 ) -> list[tuple[str, Any]]:
-    """Each entry of a part that can be kept, with the place where it was sent."""
+    """The valid entries of a part, with their places in the request."""
     kept: list[tuple[str, Any]] = []
     for place, entry in _entries(sent, part, report):
         if not isinstance(entry, dict):
@@ -276,7 +276,7 @@ def _submitted(
         tasks_completed=len(kept.changed),
         profiles_stored=len(profiles),
         cards=[
-            Kept(
+            EntryOutcome(
                 index=_index(place),
                 id=outcome.id,
                 outcome={"superseded": "updated"}.get(outcome.outcome, outcome.outcome),
@@ -285,11 +285,13 @@ def _submitted(
             for (place, _), outcome in zip(cards, kept.cards, strict=True)
         ],
         risks=[
-            Kept(index=_index(place), id=put.id, outcome="updated" if put.duplicate else "created")
+            EntryOutcome(
+                index=_index(place), id=put.id, outcome="updated" if put.duplicate else "created"
+            )
             for (place, _), put in zip(risks, kept.risks, strict=True)
         ],
         action_items=[
-            Kept(
+            EntryOutcome(
                 index=_index(place), id=put.id, outcome="duplicate" if put.duplicate else "created"
             )
             for (place, _), put in zip(tasks, kept.tasks, strict=True)

@@ -1,4 +1,4 @@
-"""`awareness_lookup`: structured data, straight from the store. Filters come before limits."""
+"""`awareness_lookup`: lists of stored items without search. Filters apply before limits."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar
@@ -43,7 +43,7 @@ ENVELOPE_BYTES: Final = 2_048
 
 
 class Paged(Struct, frozen=True, kw_only=True):
-    """How long the whole list is, and where the next page begins if there is one."""
+    """The length of the whole list, and the offset of the next page if there is one."""
 
     memory_id: str
     total: int
@@ -103,7 +103,7 @@ class Handoff(Struct, frozen=True, kw_only=True):
 
 
 class LookupRequest(Struct, frozen=True, kw_only=True):
-    """A lookup whose parameters were checked."""
+    """A lookup with validated parameters."""
 
     reader: MemoryReader
     filters: Filters
@@ -210,7 +210,7 @@ class Lookup:
     async def _session_history(self, request: LookupRequest) -> SessionHistory:
         session = request.arguments.session_id
         events, total = await self._events(request, newest_first=False)
-        told = await request.reader.engine.recent(
+        summaries_found = await request.reader.engine.recent(
             request.reader.bank,
             kinds=("narrative",),
             filters=Filters(session=session, categories=("session",)),
@@ -221,7 +221,7 @@ class Lookup:
             session_id=session,
             event_count=total,
             events=events,
-            summary=told.items[0].text if told.items else UNSET,
+            summary=summaries_found.items[0].text if summaries_found.items else UNSET,
             next_offset=_next(request, len(events), total),
         )
 
@@ -302,7 +302,7 @@ class Lookup:
 
 
 def _filters(kind: str, arguments: LookupArguments) -> Filters:
-    """The filters that this type of lookup has, each checked, whether it uses them or not."""
+    """The filters of this type of lookup. Unused filters are validated too."""
     statuses: dict[str, tuple[str, ...]] = {
         "tasks": TASK_STATUSES,
         "knowledge": CARD_STATUSES,

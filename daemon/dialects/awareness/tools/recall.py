@@ -1,12 +1,12 @@
-"""`awareness_recall`: five ways of asking, which differ in what they fetch and what they add.
+"""`awareness_recall`: search in five modes, which differ in their search and in their additions.
 
 | mode | searches | adds |
 |---|---|---|
 | hybrid | words and meaning | days, cards in two tiers, tasks, risks |
-| auto | words and meaning | the same, only when the answers are weak |
-| precise | words and meaning | nothing; neighbouring chunks are joined to a passage |
-| session | words and meaning | each answer is widened to the history of its session |
-| structured | words of cards only, no vectors | days, cards in two tiers, tasks, risks |
+| auto | words and meaning | the same, if the results are weak |
+| precise | words and meaning | nothing; neighbouring chunks are joined to passages |
+| session | words and meaning | nothing; each result is expanded to the history of its session |
+| structured | words of cards, no vectors | days, cards in two tiers, tasks, risks |
 """
 
 from typing import Any, Final, Literal
@@ -36,21 +36,21 @@ from daemon.tools.toolkit import Toolkit, iso
 from store.model import Card, Filters, Found, Hit, Kind, Query
 
 MOST: Final = 30
-#: Below this the best answer is not about the question: `auto` adds structured data.
+#: If the best result scores less, `auto` adds structured data.
 WEAK_SCORE: Final = 0.5
-#: Answers that score less are coincidences; a question without an answer gets none.
+#: Results with a lower score are coincidental and are left out.
 FLOOR: Final = 0.02
 DAYS: Final = 7
 
-#: What a scope's results are made of. Cards, tasks and risks have fields of their own in the modes
-#: that add structured data; the other modes find them among the results of scope `all`.
+#: The kinds of results of a scope. In the modes that add structured data, cards, tasks and risks
+#: have fields of their own; in the other modes they are results of the scope `all`.
 _RAW: Final[dict[str, tuple[Kind, ...]]] = {
     "all": ("event", "memory", "chunk", "narrative"),
     "timeline": ("event", "memory"),
     "knowledge": ("chunk",),
     "insights": ("narrative",),
 }
-#: The structured parts that belong to a scope.
+#: The structured data of a scope.
 _PARTS: Final[dict[str, frozenset[str]]] = {
     "all": frozenset({"days", "cards", "tasks", "risks"}),
     "timeline": frozenset({"days", "tasks"}),
@@ -60,7 +60,7 @@ _PARTS: Final[dict[str, frozenset[str]]] = {
 
 
 class Recalled(Struct, frozen=True, kw_only=True):
-    """An answer; the structured fields are there in the modes that add structured data."""
+    """An answer; structured fields are set in the modes that add structured data."""
 
     recall_mode: str
     scope: str
@@ -88,11 +88,11 @@ class Structured(Struct, frozen=True, kw_only=True):
 
 
 class RecallQuestion(Struct, frozen=True, kw_only=True):
-    """A recall whose parameters were checked."""
+    """A recall request with validated parameters."""
 
     reader: MemoryReader
     text: str
-    #: What the caller wants matched by words; None: the question itself.
+    #: The caller's keywords; None if the question itself is matched.
     keywords: str | None
     mode: str
     scope: str
@@ -167,7 +167,7 @@ class Recall:
         filters = msgspec.structs.replace(
             people,
             metadata=mapping("metadata_filter", arguments.metadata_filter),
-            min_confidence=threshold,  # only cards say how sure they are
+            min_confidence=threshold,  # only cards have a confidence
         )
         if vector_weight is not None and keyword_weight is None:
             keyword_weight = 1.0 - vector_weight
@@ -186,7 +186,7 @@ class Recall:
         )
 
     async def _search(self, question: RecallQuestion) -> tuple[Found, list[Hit]]:
-        """The answers, and the cards that were met on the way."""
+        """The results, and the cards found by the same search."""
         search = question.reader.engine.search
         if question.mode == "structured":
             return Found(), []
@@ -194,8 +194,8 @@ class Recall:
             return await search(question.query(_RAW[question.scope])), []
         if question.mode != "hybrid":
             return await search(question.query(())), []
-        # One search without a filter of kinds costs half of two with one. What it found is parted;
-        # if the one part crowded out the other, that one is request for by itself.
+        # One search over all kinds costs half as much as two filtered searches. A second search is
+        # needed only if cards crowded out the other kinds.
         room = 3 * question.limit + 10
         everything = await search(question.query((), limit=room))
         raw = tuple(hit for hit in everything.hits if hit.item.kind in _RAW["all"])
@@ -215,10 +215,10 @@ class Recall:
 
     # --- structured data ------------------------------------------------------------------
 
-    async def _structured(self, question: RecallQuestion, met: list[Hit]) -> Structured:
+    async def _structured(self, question: RecallQuestion, found_cards: list[Hit]) -> Structured:
         reader, filters = question.reader, question.filters
         parts = _PARTS[question.scope]
-        cards = await self._cards(question, met) if "cards" in parts else []
+        cards = await self._cards(question, found_cards) if "cards" in parts else []
         verified = [answers.brief_card(card, score) for card, score in cards if card.is_verified]
         unverified = [
             answers.brief_card(card, score) for card, score in cards if not card.is_verified
@@ -243,11 +243,11 @@ class Recall:
         )
 
     async def _cards(
-        self, question: RecallQuestion, met: list[Hit]
+        self, question: RecallQuestion, found_cards: list[Hit]
     ) -> list[tuple[Card, float | None]]:
-        """Cards about the question, best first; `structured` fills up with the latest ones."""
+        """Cards matching the question, best first; `structured` adds the latest cards."""
         engine, bank, limit = question.reader.engine, question.reader.bank, question.limit
-        scored = {hit.item.id: hit.score for hit in met[:limit]}
+        scored = {hit.item.id: hit.score for hit in found_cards[:limit]}
         if len(scored) < limit:
             by_words = await engine.search(question.query(("card",), mode="keyword"))
             for hit in by_words.hits:
@@ -265,7 +265,7 @@ class Recall:
 
 
 def _weakness(found: Found) -> str:
-    """Why these answers need help; empty when they do not."""
+    """The reason for adding structured data; empty if the results are good."""
     if not found.hits:
         return "nothing was found by words or meaning"
     best = found.hits[0].score

@@ -1,7 +1,7 @@
-"""`awareness_record`: the six ways of writing. Nothing that is sent is lost without a word.
+"""`awareness_record`: the six write actions. Nothing that was sent is dropped silently.
 
-What an action does not use is refused, what it cannot use is listed with the reason, and what was
-there already is counted as a duplicate.
+An argument that the action does not use is refused. Entries that cannot be stored are listed with
+the reason, and entries that exist already are counted as duplicates.
 """
 
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ from store.errors import BankNotFound, NotFound
 
 MOST_EVENTS: Final = 5_000
 
-#: What an action is about. Anything of this that another action is about is refused.
+#: The actions that use each payload argument. Every other action refuses the argument.
 _PAYLOADS: Final = {
     "text": ("remember",),
     "steps": ("remember_batch",),
@@ -92,7 +92,7 @@ class Backfilled(Struct, frozen=True, kw_only=True):
     parsed_events: int
     ingested_events: int
     truncated: bool
-    #: Where to go on when the history was longer than `max_events`.
+    #: The next entry to import if the history was longer than `max_events`.
     next_event: int | UnsetType
     skipped: list[Skipped]
     result: Counts
@@ -162,7 +162,7 @@ class Record:
                 status=item.status or "",
                 timestamp=iso(item.occurred_at),
             ),
-            result=event_writer.counted(kept),
+            result=event_writer.count_outcomes(kept),
             instruction=await event_writer.ask_for_insights(self._toolkit, labels, drafts, kept),
         )
 
@@ -201,7 +201,7 @@ class Record:
                 for draft, event, put in zip(sent.drafts, events, kept, strict=True)
             ],
             skipped=sent.skipped,
-            result=event_writer.counted(kept, len(steps) - len(sent.drafts)),
+            result=event_writer.count_outcomes(kept, len(steps) - len(sent.drafts)),
             summary=await self._summary(arguments, labels),
             instruction=await event_writer.ask_for_insights(
                 self._toolkit, labels, sent.drafts, kept
@@ -228,7 +228,7 @@ class Record:
             truncated=len(entries) > most,
             next_event=most if len(entries) > most else UNSET,
             skipped=sent.skipped,
-            result=event_writer.counted(kept, sum(skip.count for skip in sent.skipped)),
+            result=event_writer.count_outcomes(kept, sum(skip.count for skip in sent.skipped)),
             summary=await self._summary(arguments, labels),
             instruction=await event_writer.ask_for_insights(self._toolkit, labels, drafts, kept),
         )
@@ -262,15 +262,15 @@ class Record:
 
 
 def _mark_repetitions(drafts: list[Draft]) -> list[Draft]:
-    """A history may say "yes" twice and mean it: the second one is marked, and so is kept.
+    """Number repeated messages, so that a second "yes" is not taken for a duplicate.
 
-    The mark depends on nothing but the history, so that importing it again changes nothing.
+    The numbers depend only on the history, so importing it again changes nothing.
     """
     seen: dict[tuple[str | None, str], int] = {}
-    told: list[Draft] = []
+    marked: list[Draft] = []
     for draft in drafts:
-        said = (draft.actor, draft.text)
-        times = seen[said] = seen.get(said, 0) + 1
+        message = (draft.actor, draft.text)
+        times = seen[message] = seen.get(message, 0) + 1
         if times > 1 and draft.occurred_at is None:
             draft = Draft(
                 **{
@@ -280,5 +280,5 @@ def _mark_repetitions(drafts: list[Draft]) -> list[Draft]:
                 },
                 metadata={**draft.metadata, "occurrence": times},
             )
-        told.append(draft)
-    return told
+        marked.append(draft)
+    return marked

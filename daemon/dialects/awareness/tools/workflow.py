@@ -1,7 +1,7 @@
-"""`__awareness_workflow__`: the way of working, told in the description of a tool nobody calls.
+"""`__awareness_workflow__`: the workflow, in the description of a tool that is never called.
 
-The description is in every tool listing, so each word of it is paid for in every session of every
-client: it holds the five steps and nothing else.
+The description is part of every tool listing and costs tokens in every session of every client, so
+it contains the five steps and nothing else.
 """
 
 from typing import Final

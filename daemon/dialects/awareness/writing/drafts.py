@@ -1,7 +1,7 @@
-"""Drafts: what callers send as an event (a text, a step, a message of some chat), understood.
+"""Drafts: events parsed from the formats that callers send (a text, a step, a chat message).
 
-Callers and chat formats differ in what they call things. What is recognised gets its field; what
-is not stays in the event's metadata; what has no text at all is skipped, with the reason.
+Callers and chat formats use different names for the same thing. Known members become fields of the
+draft; other members stay in the event's metadata; an entry without text is skipped with a reason.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ _SECONDS: Final = 100_000_000_000  # unix times below this are seconds, above it
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """An event that was sent; what the caller did not say is None."""
+    """A parsed event; labels that the caller did not give are None."""
 
     index: int
     text: str
@@ -40,7 +40,7 @@ class Draft(Struct, frozen=True, kw_only=True):
 
 
 class Skipped(Struct, frozen=True, kw_only=True):
-    """Something that was sent and not kept: why, how many, and which."""
+    """Entries that were not stored: the reason, their number and their indexes."""
 
     reason: str
     count: int
@@ -48,7 +48,7 @@ class Skipped(Struct, frozen=True, kw_only=True):
 
 
 class ParsedDrafts(Struct, frozen=True, kw_only=True):
-    """What was sent, parted into what can be kept and what cannot."""
+    """The parsed entries of a call, and the skipped ones."""
 
     drafts: list[Draft]
     skipped: list[Skipped]
@@ -72,7 +72,7 @@ def parse_drafts(entries: Sequence[Any]) -> ParsedDrafts:
 
 
 def draft_of(entry: Any, index: int = 0) -> Draft | str:
-    """The draft in an entry, or why there is none."""
+    """The draft of an entry, or the reason why it has none."""
     if isinstance(entry, str):
         return Draft(index=index, text=entry) if entry.strip() else "empty text"
     if not isinstance(entry, dict):
@@ -110,20 +110,20 @@ def _from_object(rest: dict[str, Any], index: int) -> Draft | str:
 
 
 def flatten(value: Any) -> str | None:
-    """The text of a message's content: a text, or blocks some of which hold text."""
+    """The text of a message's content, which is a text or a list of blocks."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
         return _take_text(dict(cast("dict[str, Any]", value)))
     if isinstance(value, list):
         pieces = [flatten(block) for block in cast("list[Any]", value)]
-        said = [piece for piece in pieces if piece]
-        return "\n".join(said) if said else None
+        texts = [piece for piece in pieces if piece]
+        return "\n".join(texts) if texts else None
     return None
 
 
 def time_of(value: Any) -> int | None:
-    """Unix milliseconds of an ISO 8601 time or a unix time; None when it is neither."""
+    """Unix milliseconds of an ISO 8601 time or a unix time; None for any other value."""
     if isinstance(value, bool):
         return None
     if isinstance(value, (int, float)):
@@ -140,11 +140,11 @@ def time_of(value: Any) -> int | None:
 
 
 def _take_text(rest: dict[str, Any]) -> str | None:
-    """The first text there is; it leaves the object, whatever else is there stays in it."""
+    """Remove the first text from the object and return it."""
     for key in TEXT_KEYS:
         text = flatten(rest.get(key))
         if text is not None and text.strip():
-            # Blocks without text (images, calls) stay, so that nothing is lost.
+            # Blocks without text (images, calls) stay in the object and so in the metadata.
             if isinstance(rest[key], str) or _is_all_text(rest[key]):
                 del rest[key]
             return text
@@ -162,7 +162,7 @@ def _is_all_text(value: Any) -> bool:
 
 
 def _take(rest: dict[str, Any], keys: Iterable[str], read: Any) -> Any:
-    """The first of these members that can be read; only that one leaves the object."""
+    """Remove the first of these members that can be read, and return its value."""
     for key in keys:
         if key in rest:
             value = read(rest[key])

@@ -26,7 +26,7 @@ KNOWN_CARDS: Final = 5
 
 
 class Counts(Struct, frozen=True, kw_only=True):
-    """What became of events: `accepted` are those that were well-formed."""
+    """Outcome counts of a call; `accepted` is the number of well-formed events."""
 
     accepted: int
     written: int
@@ -36,7 +36,7 @@ class Counts(Struct, frozen=True, kw_only=True):
 
 
 class CallLabels(Struct, frozen=True, kw_only=True):
-    """Who writes into which memory, with the labels that hold for all events of the call."""
+    """The memory, the caller and the labels of all events of a call."""
 
     bank: str
     session: str
@@ -52,7 +52,7 @@ class CallLabels(Struct, frozen=True, kw_only=True):
 
 
 async def labels_for(toolkit: Toolkit, arguments: RecordArguments, context: Context) -> CallLabels:
-    """Check the labels of a call. The session is the one named, else that of the connection."""
+    """Check the labels of a call. The session defaults to that of the connection."""
     actor = _actor(arguments.actor)
     check_labels(
         source=arguments.source,
@@ -67,7 +67,7 @@ async def labels_for(toolkit: Toolkit, arguments: RecordArguments, context: Cont
     return CallLabels(
         bank=await memory.to_write(toolkit, context, arguments.memory_id),
         session=arguments.session_id or await context.session(),
-        # Never empty (dialects/README rule 4): what is shown as a source can be request for as one.
+        # Never empty, so that the source filter can find the event (dialects/README.md, rule 4).
         source=arguments.source or memory.NAME,
         user=arguments.user_id or None,
         role=arguments.agent_role or None,
@@ -81,7 +81,7 @@ async def labels_for(toolkit: Toolkit, arguments: RecordArguments, context: Cont
 
 
 def event_of(draft: Draft, labels: CallLabels) -> NewMemory:
-    """The event to be kept: what the draft says, else the call, else what the text tells."""
+    """The event to store. Labels come from the draft, else the call, else the text."""
     return NewMemory(
         kind="event",
         text=draft.text,
@@ -125,7 +125,7 @@ async def write(
         raise InvalidArgument(_refused(error, drafts, field)) from None
 
 
-def counted(kept: Sequence[Put], skipped: int = 0) -> Counts:
+def count_outcomes(kept: Sequence[Put], skipped: int = 0) -> Counts:
     duplicates = sum(put.duplicate for put in kept)
     written = len(kept) - duplicates
     status = "ok" if written else "duplicate"
@@ -139,7 +139,7 @@ def counted(kept: Sequence[Put], skipped: int = 0) -> Counts:
 
 
 async def summarise_session(toolkit: Toolkit, labels: CallLabels) -> str:
-    """Tell the session so far in a few lines, and keep that as its summary."""
+    """Summarise the session so far and store the summary."""
     page = await toolkit.engine.timeline(
         labels.bank,
         filters=Filters(session=labels.session, user=labels.user, role=labels.role),
@@ -207,13 +207,13 @@ def _actor(value: str) -> str | None:
 
 
 def _origin(draft: Draft) -> dict[str, Any]:
-    """What a draft says about where it is from and events have no field for."""
+    """The origin of a draft that events have no field for."""
     named = {"source_id": draft.source_id, "url": draft.url}
     return {name: value for name, value in named.items() if value is not None}
 
 
 def _refused(error: InvalidInput, drafts: Sequence[Draft], field: str) -> str:
-    """The engine's refusal of `memories[3].text`, in the caller's words: `steps[5].text`."""
+    """The engine's refusal of `memories[3].text`, with the caller's name `steps[5].text`."""
     head, _, rest = error.field.partition("].")
     if not head.startswith("memories[") or not rest:
         return str(error)
@@ -222,6 +222,6 @@ def _refused(error: InvalidInput, drafts: Sequence[Draft], field: str) -> str:
     named = FIELDS.get(rest, rest)
     if rest == "text":
         return f"{place}: {error.rule}"
-    # A label of the whole call is the caller's argument, not part of one event.
+    # A label of the whole call is an argument of its own, not part of one event.
     is_own = rest in ("source", "user", "role", "session", "actor", "event_type", "metadata")
     return f"{named}: {error.rule}" if is_own else f"{place}.{named}: {error.rule}"

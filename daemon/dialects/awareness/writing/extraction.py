@@ -1,8 +1,8 @@
-"""`_extraction_instruction`: asking the caller's own model to draw insights from what it recorded.
+"""`_extraction_instruction`: asks the caller's model to extract insights from the recorded events.
 
-The caller has just sent the text, so it is not repeated. The instruction names the categories, the
-shape to send back, and a few cards that may be the same or outdated. It stays under 2 KB, and it
-is left out where there is nothing to extract: repetitions, one-liners, tool noise.
+The caller has just sent the text, so the instruction does not repeat it. It names the categories,
+the JSON to send back, and a few cards that may be duplicates or outdated. It stays under 2 KB and
+is left out if there is nothing to extract: repetitions, one-liners, tool output.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from store.model import Item
 LIMIT_BYTES: Final = 2_000
 MIN_CHARACTERS: Final = 60
 MIN_WORDS: Final = 8
-#: Event types, as callers name them, that hold no knowledge of their own.
+#: Event types of callers that contain no knowledge.
 NOISE: Final = frozenset(
     {"tool_call", "tool_use", "tool_result", "code_change", "session_checkpoint", "heartbeat"}
 )
@@ -48,10 +48,10 @@ _END: Final = "[END]"
 
 
 def is_worth_extracting(text: str, event_type: str | None) -> bool:
-    """Whether a recorded text may hold something worth a card.
+    """Whether a recorded text may contain knowledge worth a card.
 
-    Decisions and open work may be short.
-    `event_type` is what the caller said; what we would guess does not make noise of a text.
+    Decisions and open tasks may be short. `event_type` is the caller's label; a detected type does
+    not exclude a text.
     """
     if event_type in NOISE:
         return False
@@ -62,7 +62,7 @@ def is_worth_extracting(text: str, event_type: str | None) -> bool:
 
 
 def instruction(ids: Sequence[str], session: str, known: Sequence[Item]) -> str:
-    """The instruction for these events; `known` are cards that are close to them, closest first."""
+    """The instruction for these events; `known` are similar cards, most similar first."""
     what = "the event" if len(ids) == 1 else f"the {len(ids)} events"
     shown = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
     text = _TEXT.format(what=what, ids=shown, session=clip(session, 100))

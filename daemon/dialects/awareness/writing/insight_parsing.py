@@ -1,4 +1,4 @@
-"""Reading single insights: a card, a task, a risk, a skill, a profile, as models write them."""
+"""Parsers of single insights as models write them: card, task, risk, skill, profile."""
 
 from typing import Any, Final, cast
 
@@ -20,9 +20,9 @@ from daemon.dialects.awareness.writing.extraction import CATEGORIES
 from store.model import AgentProfile, Evidence, NewCard, NewRisk, NewTask
 
 SNIPPET: Final = 1_000
-#: How sure a card is that does not say so: surer when it quotes what it is drawn from.
-UNSAID: Final = 0.5
-UNSAID_WITH_EVIDENCE: Final = 0.7
+#: Confidence of a card that gives none; higher if the card quotes evidence.
+DEFAULT_CONFIDENCE: Final = 0.5
+DEFAULT_CONFIDENCE_WITH_EVIDENCE: Final = 0.7
 
 _SUPERSEDES: Final = ("supersedes", "update_card_id", "parent_card_id", "existing_card_id")
 _SNIPPETS: Final = ("snippet", "quote", "text", "content")
@@ -39,7 +39,7 @@ class Correction(Struct, frozen=True, kw_only=True):
 
 
 class ParsingReport:
-    """What had to be left out or put right while reading."""
+    """Entries that were rejected, and corrections that were made while parsing."""
 
     def __init__(self) -> None:
         self.rejected: list[Rejection] = []
@@ -64,7 +64,7 @@ def card_of(
     evidence, sources = _evidence(place, entry.pop("evidence", None), report)
     confidence = _share(place, "confidence", entry, report)
     if confidence is None:
-        confidence = UNSAID_WITH_EVIDENCE if evidence else UNSAID
+        confidence = DEFAULT_CONFIDENCE_WITH_EVIDENCE if evidence else DEFAULT_CONFIDENCE
     status = _status(place, _text(entry, "status"), CARD_STATUSES, report)
     supersedes = _text(entry, *_SUPERSEDES)
     methods = _methods(place, entry.pop("methods", None), report)
@@ -88,7 +88,7 @@ def card_of(
 def skill_of(
     place: str, entry: dict[str, Any], report: ParsingReport, labels: CallLabels
 ) -> NewCard | None:
-    """A skill is a card of that category: it has versions, evidence and a place in lookups."""
+    """A skill as a card of that category, so that it has versions, evidence and lookups."""
     entry["category"] = "skill"
     for other, name in (("steps", "methods"), ("name", "title")):
         if name not in entry and other in entry:
@@ -153,7 +153,7 @@ def profile_of(
 
 
 def _by(labels: CallLabels, rest: dict[str, Any]) -> dict[str, Any]:
-    """Whose it is; what no field was found for stays in the metadata."""
+    """The origin of an insight; unknown members of the entry become metadata."""
     return {
         "session": labels.session,
         "source": labels.source,
@@ -165,7 +165,7 @@ def _by(labels: CallLabels, rest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(entry: dict[str, Any], *names: str) -> str:
-    """The first of these members that is a text; it leaves the entry."""
+    """Remove the first of these members that is a text, and return it."""
     for name in names:
         value = entry.get(name)
         if isinstance(value, str):
@@ -190,7 +190,7 @@ def _texts(place: str, name: str, value: Any, report: ParsingReport) -> tuple[st
 
 
 def _methods(place: str, value: Any, report: ParsingReport) -> tuple[str, ...]:
-    """Steps, as texts or as {step, description} objects, in their order."""
+    """The steps in order, given as texts or as {step, description} objects."""
     if not isinstance(value, list):
         return _texts(place, "methods", value, report)
     steps: list[str] = []
@@ -209,7 +209,7 @@ def _methods(place: str, value: Any, report: ParsingReport) -> tuple[str, ...]:
 def _evidence(
     place: str, value: Any, report: ParsingReport
 ) -> tuple[tuple[Evidence, ...], list[str]]:
-    """Quotations, and the sources they claim; whether they were said is found out by the store."""
+    """Quotations and their claimed sources; the store verifies the quotations."""
     if value is None:
         return (), []
     if isinstance(value, (str, dict)):
@@ -248,7 +248,7 @@ def _status(place: str, value: str, statuses: tuple[str, ...], report: ParsingRe
     except InvalidArgument as refused:
         report.correct(f"{place}.status", f"{refused.args[0].partition(': ')[2]}: left out")
         return ""
-    # A card becomes superseded by another card, not by saying so.
+    # Only another card can supersede a card.
     return "" if found == "superseded" else found
 
 

@@ -178,7 +178,7 @@ async def reachable(call: Call) -> set[str]:
     return found
 
 
-#: Each example opens an engine, so run a quarter of the examples of the profile.
+#: Each example opens an engine of its own, so a quarter of the usual examples must do.
 slow = settings(
     max_examples=max(10, settings().max_examples // 4),
     suppress_health_check=[HealthCheck.too_slow],

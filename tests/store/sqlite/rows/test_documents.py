@@ -1,77 +1,12 @@
-"""Documents: cut where they cut themselves, replaced in place, swept when gone."""
-
-from itertools import pairwise
+"""Documents: created, recognised, replaced in place, swept and deleted."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from store.chunking import CHUNK_LIMIT, OVERLAP, chunk_ids, chunks
 from store.errors import InvalidInput, NotFound, TextTooLong
 from store.model import Filters, NewDocument, Query
 from store.sqlite.engine import EmbeddedEngine
-
-GUIDE = """# Guide
-
-Intro paragraph about the guide.
-
-## Install
-
-Run the installer. It takes a minute.
-
-```
-# not a heading
-pip install thing
-```
-
-## Use
-
-""" + "\n\n".join(
-    f"Paragraph {n} tells about feature number {n}. " + "More words here. " * 12 for n in range(12)
-)
-
-
-def test_a_guide_is_cut_at_its_headings_and_not_inside_code() -> None:
-    pieces = chunks(GUIDE)
-
-    assert [piece.heading for piece in pieces][:1] == ["Guide"]
-    assert pieces[-1].heading == "Guide > Use"
-    assert not any("not a heading" in piece.heading for piece in pieces)
-    assert all(len(piece.text) <= CHUNK_LIMIT + OVERLAP + 1 for piece in pieces)
-
-
-def test_a_chunk_begins_with_the_end_of_the_one_before_in_its_section() -> None:
-    pieces = [piece for piece in chunks(GUIDE) if piece.heading == "Guide > Use"]
-
-    assert len(pieces) > 2
-    for before, after in pairwise(pieces):
-        overlap = after.text[: len(after.text) - len(GUIDE[after.start : after.end].strip())]
-        assert overlap.strip()
-        assert overlap.strip() in before.text
-
-
-@given(st.text(alphabet=st.sampled_from("ab. \n#`é。x"), max_size=4000))
-def test_every_character_of_a_body_is_in_exactly_one_chunk(body: str) -> None:
-    pieces = chunks(body)
-
-    covered = "".join(body[piece.start : piece.end] for piece in pieces)
-    assert "".join(covered.split()) == "".join(body.split())
-    for piece in pieces:
-        assert piece.end - piece.start <= CHUNK_LIMIT
-        assert body[piece.start : piece.end].strip() in piece.text
-    ids = chunk_ids("s", "d", pieces)
-    assert len(set(ids)) == len(ids)
-
-
-def test_an_edit_keeps_the_ids_of_the_other_sections() -> None:
-    edited = GUIDE.replace("It takes a minute.", "It takes two minutes now.")
-
-    before = set(chunk_ids("s", "d", chunks(GUIDE)))
-    after = set(chunk_ids("s", "d", chunks(edited)))
-
-    assert len(before - after) == 1
-    assert len(before & after) >= 3
+from tests.store.test_chunking import GUIDE
 
 
 @pytest.mark.anyio
@@ -113,7 +48,7 @@ async def test_a_document_is_created_recognised_updated_and_deleted(
 
 
 @pytest.mark.anyio
-async def test_a_run_sweeps_what_it_did_not_see(engine: EmbeddedEngine) -> None:
+async def test_a_sweep_deletes_the_documents_of_other_runs(engine: EmbeddedEngine) -> None:
     for n in range(4):
         await engine.upsert_document(
             "w", NewDocument(source="git", source_id=f"f{n}", body=f"file {n}", run="1")
@@ -132,7 +67,7 @@ async def test_a_run_sweeps_what_it_did_not_see(engine: EmbeddedEngine) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_document_that_cannot_be_kept_is_refused(engine: EmbeddedEngine) -> None:
+async def test_an_invalid_document_is_refused(engine: EmbeddedEngine) -> None:
     with pytest.raises(InvalidInput):
         await engine.upsert_document("w", NewDocument(source="", source_id="x", body="b"))
     with pytest.raises(TextTooLong):
@@ -143,7 +78,7 @@ async def test_a_document_that_cannot_be_kept_is_refused(engine: EmbeddedEngine)
     assert engine.banks() == []
 
 
-async def test_passages_are_counted_as_they_are_written(engine: EmbeddedEngine) -> None:
+async def test_progress_counts_the_written_chunks(engine: EmbeddedEngine) -> None:
     seen: list[tuple[int, int]] = []
     body = "\n\n".join(f"# Part {n}\n\n" + "Words follow words. " * 80 for n in range(5))
     document = NewDocument(source="s", source_id="1", title="T", body=body)
@@ -174,7 +109,7 @@ async def test_unchanged_chunks_follow_their_document_in_title_user_and_time(
     assert (await engine.check("w")).problems == ()
 
 
-async def test_a_document_that_comes_from_another_user_is_theirs(engine: EmbeddedEngine) -> None:
+async def test_a_document_put_by_another_user_belongs_to_that_user(engine: EmbeddedEngine) -> None:
     mine = NewDocument(source="s", source_id="1", body="hello world", user="ana")
     await engine.upsert_document("w", mine)
 

@@ -4,7 +4,7 @@ import pytest
 
 from store.errors import KeyReused
 from store.model import NewMemory, Provenance
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.engine import EmbeddedEngine
 
 pytestmark = pytest.mark.anyio
