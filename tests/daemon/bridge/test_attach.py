@@ -1,4 +1,4 @@
-"""Connecting to the daemon: whose daemon it is, and whose child."""
+"""Connecting to the daemon: the checks of its owner, and its place in the process tree."""
 
 import os
 import signal

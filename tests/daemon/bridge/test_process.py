@@ -145,9 +145,7 @@ def test_calls_in_flight_are_answered_after_the_end_of_input(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_has_the_effect_of_the_end_of_input(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_has_the_effect_of_end_of_input(tmp_path: Path, number: signal.Signals) -> None:
     with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
         opened(bridge)
         bridge.send(call(1, "slow", seconds=0.3) + request(2, "ping"))
