@@ -1,6 +1,6 @@
-"""The engine in this process: banks on this machine's disk.
+"""The embedded engine: banks in SQLite files on the local disk.
 
-The verbs are thin: each finds its bank, and hands it a unit of work from the module of its noun.
+The operations are thin. Each opens its bank and runs a unit of work from a module in `rows/`.
 """
 
 import secrets
@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
-from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
 from store.border import guarded
@@ -35,12 +34,12 @@ from store.model import (
     Stage,
     Upserted,
 )
-from store.sqlite.bank_access import PAGE_LIMIT, Ranking, check_page
+from store.sqlite.bank_access import PAGE_LIMIT, Ranking, check_page, length_of, off_loop_if_large
 from store.sqlite.banks import OPEN_LIMIT, Banks
 from store.sqlite.catalogue import Catalogue, wall_clock
-from store.sqlite.database import Connection
-from store.sqlite.knowledge import Notes
-from store.sqlite.maintenance.operations import Care
+from store.sqlite.connection import Connection
+from store.sqlite.knowledge import Knowledge
+from store.sqlite.maintenance.operations import Maintenance
 from store.sqlite.rows import documents, memories
 from store.sqlite.rows.items import find
 from store.sqlite.rows.memories import Changes, Prepared
@@ -57,13 +56,11 @@ from store.validate import (
 
 UNDO_SECONDS: Final = 24 * 3600
 PUT_MANY_LIMIT: Final = 10_000
-PREPARED_AT_ONCE: Final = 64  # about 2 ms on the event loop, then others have their turn
-LARGE_TEXT: Final = 16_384  # characters from which cutting into words leaves the event loop
 
 
 @guarded
-class EmbeddedEngine(Notes, Care):
-    """See `store.engine.Engine`, which this implements."""
+class EmbeddedEngine(Knowledge, Maintenance):
+    """Implements `store.engine.Engine`."""
 
     def __init__(
         self,
@@ -81,7 +78,7 @@ class EmbeddedEngine(Notes, Care):
         return self._catalogue.sessions
 
     async def close(self) -> None:
-        """Finish what was accepted and close every bank."""
+        """Finish the accepted work and close every bank."""
         await self._banks.close()
 
     # --- banks ----------------------------------------------------------------------------
@@ -107,7 +104,10 @@ class EmbeddedEngine(Notes, Care):
     # --- items ----------------------------------------------------------------------------
 
     async def put(self, bank: str, memory: NewMemory) -> Put:
-        prepared = await self._prepare(memory)
+        now = self._now()
+        prepared = await off_loop_if_large(
+            length_of(memory.text), lambda: memories.prepare(memory, now)
+        )
         return await self._put(
             bank, lambda changes: memories.put(changes, prepared), at_least=len(memory.text)
         )
@@ -116,14 +116,10 @@ class EmbeddedEngine(Notes, Care):
         self, bank: str, new: Sequence[NewMemory], *, progress: Progress | None = None
     ) -> list[Put]:
         check_range("memories", len(new), 0, PUT_MANY_LIMIT)
-        prepared: list[Prepared] = []
-        for position, memory in enumerate(new):
-            try:
-                prepared.append(await self._prepare(memory))
-            except InvalidInput as error:
-                raise error.within(f"memories[{position}]") from None
-            if position % PREPARED_AT_ONCE == 0:
-                await checkpoint()
+        prepared = await off_loop_if_large(
+            sum(length_of(memory.text) for memory in new),
+            partial(memories_prepared, new, self._now()),
+        )
 
         def work(changes: Changes) -> list[Put]:
             kept: list[Put] = []
@@ -148,7 +144,7 @@ class EmbeddedEngine(Notes, Care):
             return await self._ranking.search(opened, query)
 
     async def settle(self, bank: str, *, watch: Callable[[Stage], None] | None = None) -> None:
-        """Wait until all that was put can be found by meaning too; imports and benches do."""
+        """Wait until every item can be found by its meaning; for imports and benchmarks."""
         async with self._banks.use(bank) as opened:
             await self._ranking.settle(opened, watch)
 
@@ -252,17 +248,13 @@ class EmbeddedEngine(Notes, Care):
     async def upsert_document(
         self, bank: str, document: NewDocument, *, progress: Progress | None = None
     ) -> Upserted:
-        documents.check(document)
+        await off_loop_if_large(length_of(document.body), partial(documents.check, document))
         await self._banks.ensure(bank)
         known = await self._write(bank, lambda changes: documents.recognise(changes, document))
         if known is not None:
             return known
-        now = self._now()
-        prepare = partial(documents.prepare_document, document, now)
-        prepared = (
-            await anyio.to_thread.run_sync(prepare)
-            if len(document.body) > LARGE_TEXT
-            else prepare()
+        prepared = await off_loop_if_large(
+            len(document.body), partial(documents.prepare_document, document, self._now())
         )
         return await self._put(
             bank,
@@ -305,13 +297,6 @@ class EmbeddedEngine(Notes, Care):
     async def sources(self, bank: str) -> tuple[SourceCount, ...]:
         return await self._read(bank, documents.counts)
 
-    async def _prepare(self, memory: NewMemory) -> Prepared:
-        now = self._now()
-        text: Any = memory.text  # not looked at yet, so it may be anything
-        if isinstance(text, str) and len(text) > LARGE_TEXT:
-            return await anyio.to_thread.run_sync(memories.prepare, memory, now)
-        return memories.prepare(memory, now)
-
     async def _forget(self, bank: str, choose: Callable[[Connection], list[int]]) -> Forgotten:
         now = self._now()
         token = f"undo_{secrets.token_hex(16)}"
@@ -325,6 +310,17 @@ class EmbeddedEngine(Notes, Care):
         return await self._write(bank, work)
 
 
+def memories_prepared(new: Sequence[NewMemory], now: int) -> list[Prepared]:
+    """Validate and tokenise memories; an error names the position of the invalid one."""
+    prepared: list[Prepared] = []
+    for position, memory in enumerate(new):
+        try:
+            prepared.append(memories.prepare(memory, now))
+        except InvalidInput as error:
+            raise error.within(f"memories[{position}]") from None
+    return prepared
+
+
 @asynccontextmanager
 async def open_engine(
     directory: Path,
@@ -335,10 +331,10 @@ async def open_engine(
     open_limit: int = OPEN_LIMIT,
     undo_seconds: float = UNDO_SECONDS,
 ) -> AsyncGenerator[EmbeddedEngine]:
-    """The engine of a data directory, for as long as the block lasts.
+    """Open the engine of a data directory for the duration of the block.
 
-    The caller holds the directory for itself alone. Work behind the scenes (embedding, building
-    indexes) belongs to this block and ends with it.
+    The caller must make sure that no other process uses the directory. Background work (embedding,
+    building indexes) ends with the block.
     """
     own = catalogue is None
     catalogue = catalogue or await Catalogue.open(directory, now=now)
@@ -365,4 +361,4 @@ async def open_engine(
         if own:
             await catalogue.close()
     if failure is not None:
-        raise failure  # as it was: a group around it would hide it from `except StoreError`
+        raise failure  # not inside an exception group, so that `except StoreError` catches it

@@ -1,18 +1,18 @@
-"""Handles: how a client that holds no connection comes back to its session.
+"""Handles: secrets with which a client that keeps no connection returns to its session.
 
-A handle is a secret; here are only digests of handles, with the session each leads to and what was
-agreed with its client, as text that only the caller understands. When a session expires or ends,
-its handles lead nowhere.
+Only digests of handles are stored, each with its session and with the state that the caller
+agreed on with its client, as opaque text. When a session expires or ends, its handles are void.
 """
 
 from msgspec import Struct
 
 from store.border import guarded
-from store.sqlite.database import Connection, Database
+from store.sqlite.connection import Connection
+from store.sqlite.database import Database
 
 
 class Handle(Struct, frozen=True, kw_only=True):
-    """What a handle leads to."""
+    """The session of a handle, and the state agreed on with its client."""
 
     session: str
     state: str
@@ -26,7 +26,7 @@ class Handles:
         self._database = database
 
     async def keep(self, digest: bytes, session: str, state: str) -> None:
-        """Write a handle down, or what is agreed now; committed on return."""
+        """Store a handle, or update its state; committed on return."""
 
         def write(connection: Connection) -> None:
             connection.execute(
@@ -38,7 +38,7 @@ class Handles:
         await self._database.write(write)
 
     async def find(self, digest: bytes) -> Handle | None:
-        """What a handle leads to; None when it is unknown or its session is over."""
+        """The handle with this digest; None if it is unknown or its session has ended."""
 
         def read(connection: Connection) -> Handle | None:
             row = connection.execute(
@@ -51,7 +51,7 @@ class Handles:
         return await self._database.read(read)
 
     async def all(self) -> list[tuple[bytes, Handle]]:
-        """Every handle that leads somewhere, the longest unseen first."""
+        """All handles of open sessions, the least recently seen first."""
 
         def read(connection: Connection) -> list[tuple[bytes, Handle]]:
             rows = connection.execute(
@@ -63,7 +63,7 @@ class Handles:
         return await self._database.read(read)
 
     async def drop(self, digest: bytes) -> None:
-        """The handle leads nowhere any more, and its session is over."""
+        """Delete a handle and end its session."""
 
         def delete(connection: Connection) -> None:
             connection.execute(

@@ -1,4 +1,4 @@
-"""Verbs for what agents write down: cards, tasks, risks, skills, narratives, profiles."""
+"""Operations on the knowledge agents write: cards, tasks, risks, skills, narratives, profiles."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -24,7 +24,13 @@ from store.model import (
     Skill,
     Task,
 )
-from store.sqlite.bank_access import PAGE_LIMIT, Access, check_page
+from store.sqlite.bank_access import (
+    PAGE_LIMIT,
+    BankAccess,
+    check_page,
+    length_of,
+    off_loop_if_large,
+)
 from store.sqlite.rows import cards, days, memories, skills, tasks
 from store.sqlite.rows.items import find
 from store.sqlite.rows.memories import Changes
@@ -33,14 +39,17 @@ from store.validate import check_range
 T = TypeVar("T")
 
 
-class Notes(Access):
+class Knowledge(BankAccess):
     """See `store.engine.Engine`."""
 
     async def put_notes(
         self, bank: str, notes: NewNotes, *, progress: Progress | None = None
     ) -> NotesKept:
         now = self._now()
-        events = [memories.prepare(event, now) for event in notes.events]
+        events = await off_loop_if_large(
+            sum(length_of(event.text) for event in notes.events),
+            lambda: [memories.prepare(event, now) for event in notes.events],
+        )
         total = len(events) + len(notes.cards) + len(notes.tasks) + len(notes.risks)
 
         def work(changes: Changes) -> NotesKept:
@@ -55,7 +64,7 @@ class Notes(Access):
 
             for profile in notes.profiles:
                 skills.put_profile(changes.connection, profile, now)
-            # Events first: they may be what the cards quote.
+            # Events first, because the cards may quote them.
             return NotesKept(
                 events=tuple(step(memories.put(changes, event)) for event in events),
                 cards=tuple(step(cards.put(changes, card, now)) for card in notes.cards),
