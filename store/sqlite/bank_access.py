@@ -11,9 +11,10 @@ import anyio
 
 from store.errors import QuotaExceeded, StoreError
 from store.model import Found, Query, Stage
-from store.sqlite.banks import Banks, OpenBank
+from store.sqlite.banks import Banks
 from store.sqlite.catalogue import Catalogue
 from store.sqlite.connection import Connection
+from store.sqlite.open_bank import OpenBank
 from store.sqlite.rows import stats
 from store.sqlite.rows.memories import Changes, changing
 from store.validate import check_range

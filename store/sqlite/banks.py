@@ -10,7 +10,6 @@ waiting for the users of a bank.
 
 import secrets
 import shutil
-import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -20,25 +19,25 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
+from store import log
 from store.errors import (
     BankExists,
     BankNotFound,
     EraseIncomplete,
     StorageBusy,
     StorageClosed,
-    StorageForeign,
     StorageFull,
     StoreError,
     TooManyBanks,
 )
 from store.model import Bank
-from store.sqlite import log
 from store.sqlite.catalogue import Catalogue
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
 from store.sqlite.files import make_private_directory, sync_directory
 from store.sqlite.maintenance.erase import finish
 from store.sqlite.migrate import migrate
+from store.sqlite.open_bank import OpenBank, claim
 from store.sqlite.storage_errors import BROKEN, file_error, file_errors, storage_error
 from store.validate import bank_name, check_range
 
@@ -47,48 +46,6 @@ WARM: Final = 24  # open banks that keep idle readers, which cost file descripto
 BANK_LIMIT: Final = 10_000
 QUOTA_LIMIT: Final = 2**62
 DATABASE: Final = "bank.db"
-SNAPSHOT: Final = "vectors.snapshot"
-
-
-class OpenBank:
-    """A bank whose database is open. Users pin it; it is only closed while it is not pinned."""
-
-    def __init__(self, bank: Bank, directory: Path, database: Database) -> None:
-        self.bank = bank
-        self.directory = directory
-        self.database = database
-        self.snapshot = directory / SNAPSHOT
-        self.pins = 0
-        self.used_at = 0.0
-        self.is_awaited = False
-        self.unpinned = anyio.Event()
-        self.degraded: set[str] = set()
-        self.copying = anyio.Lock()  # held by a backup, and during all steps of an erase
-        # Held by threads that write or delete files beside the database. The event loop must not
-        # wait for it.
-        self.files = threading.Lock()
-
-    @property
-    def name(self) -> str:
-        return self.bank.name
-
-    def delete_snapshot(self, *, then: Callable[[], None]) -> None:
-        """Delete the vector snapshot and call `then`, which resets the cache it came from.
-
-        Both happen while the files are held. A thread that is about to write a snapshot of the old
-        cache either has written it before, or notices the reset. Runs on a thread: `files` may be
-        held for as long as a snapshot takes to be written.
-        """
-        with self.files, file_errors():
-            try:
-                self.snapshot.unlink(missing_ok=True)
-            finally:
-                then()
-
-    def unpin(self) -> None:
-        self.pins -= 1
-        if not self.pins and self.is_awaited:
-            self.unpinned.set()
 
 
 class Banks:
@@ -441,11 +398,3 @@ class _Use:
     async def __aexit__(self, *exception: object) -> None:
         if self._opened is not None:
             self._opened.unpin()
-
-
-def claim(connection: Connection, id: str) -> None:
-    """Write the bank's id into its database, or refuse a file that belongs to another bank."""
-    connection.execute("INSERT OR IGNORE INTO state (id, bank) VALUES (1, ?)", (id,))
-    (owner,) = connection.execute("SELECT bank FROM state").fetchone()
-    if owner != id:
-        raise StorageForeign("the database in this bank's place belongs to another bank")

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from store import log
 from store.errors import SchemaTooNew, StorageDamaged
-from store.sqlite import log
 from store.sqlite.connection import Connection, copy_database, run_on_file
 from store.sqlite.files import sync_directory, sync_file
 

@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
+from store import log
 from store.engine import Progress
 from store.errors import (
     InvalidInput,
@@ -32,13 +33,13 @@ from store.model import (
     SessionActivity,
     Stats,
 )
-from store.sqlite import log
 from store.sqlite.bank_access import LONG_READ_SECONDS, BankAccess, check_page, in_changes, shielded
-from store.sqlite.banks import DATABASE, SNAPSHOT, OpenBank, claim
+from store.sqlite.banks import DATABASE
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
 from store.sqlite.maintenance import backup, erase, integrity, portability
 from store.sqlite.migrate import migrate
+from store.sqlite.open_bank import SNAPSHOT, OpenBank, claim
 from store.sqlite.rows import memories, stats
 from store.sqlite.rows.memories import Changes
 from store.sqlite.storage_errors import errno_name, file_error, file_errors

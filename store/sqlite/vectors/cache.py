@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from store.embedding.embedder import Identity
-from store.sqlite.vectors.ann import DTYPE, METRIC, GraphBuilder, make_room
+from store.sqlite.vectors.ann import DTYPE, METRIC, GraphBuilder, make_room, serialise
 from store.sqlite.vectors.matrix import Matrix, quantise, stored_size
 from store.sqlite.vectors.snapshot import (
     SnapshotBroken,
@@ -228,7 +228,7 @@ class VectorCache:
             if self._graph is None:
                 return None
             generation = self._generation
-            content: bytearray = self._graph.save(None)
+            content = serialise(self._graph)
             header = SnapshotHeader(
                 bank=bank,
                 model=str(self.identity),

@@ -19,8 +19,8 @@ from store.errors import (
     UndoExpired,
 )
 from store.model import Filters, NewDocument, NewMemory, Provenance, Query
-from store.sqlite.banks import OpenBank
 from store.sqlite.engine import EmbeddedEngine, open_engine
+from store.sqlite.open_bank import OpenBank
 from store.sqlite.rows.stats import database_bytes
 from tests.support.clock import START, Clock
 from tests.support.plain_ranking import PlainRanking

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from store import log
 from store.errors import StorageFailed
 from store.model import NewMemory, Query
-from store.sqlite import log
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
 from store.sqlite.engine import open_engine
