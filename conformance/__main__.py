@@ -1,4 +1,4 @@
-"""The `mcp-conform` command: test any MCP server from outside."""
+"""The `mcp-conform` command line."""
 
 from __future__ import annotations
 
@@ -12,18 +12,28 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from conformance import known, page, report, revisions, roles
-from conformance.check import Trial, load_suites, requirements
+from conformance import revisions, roles
+from conformance.check import Trial, load_suites
+from conformance.client.stdio import StdioEndpoint, end_all_children
+from conformance.client.streamable_http import HttpEndpoint
+from conformance.client.unix_socket import UnixEndpoint
+from conformance.client.wire import Endpoint, WireError
 from conformance.context import Settings
-from conformance.http import HttpEndpoint
+from conformance.report import (
+    html_report,
+    json_report,
+    junit_report,
+    known_failures,
+    text_report,
+)
+from conformance.requirements import requirements
 from conformance.runner import CannotRun, run, select
-from conformance.wire import Endpoint, StdioEndpoint, UnixEndpoint, WireError, end_all_children
 
 PASSED, MUST_FAILED, COULD_NOT_RUN = 0, 1, 2
 
 
 class Usage(Exception):
-    """The command line makes no sense; the message says what is wrong with it."""
+    """The command line is invalid; the message gives the reason."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -34,18 +44,18 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="mcp-conform",
-        description="Tests an MCP server from outside, in all five revisions of the protocol.",
-        epilog="Exit status: 0 no MUST failed, 1 one did, 2 the tests could not run.",
+        description="Tests an MCP server over its transport, in all five protocol revisions.",
+        epilog="Exit status: 0 no MUST failed, 1 a MUST failed, 2 the tests could not run.",
         usage="mcp-conform [options] (--unix PATH | --http URL | --stdio -- COMMAND [ARGUMENT...])",
     )
     where = parser.add_argument_group("the server")
     where.add_argument("--stdio", action="store_true", help="start the command after -- as a child")
     where.add_argument("--unix", metavar="PATH", help="connect to a unix socket")
-    where.add_argument("--http", metavar="URL", help="an MCP endpoint, Streamable HTTP")
+    where.add_argument("--http", metavar="URL", help="connect to a Streamable HTTP endpoint")
     where.add_argument("--token", metavar="TOKEN", help="bearer token for every HTTP request")
-    where.add_argument("--other-token", metavar="TOKEN", help="somebody else's, for S15")
+    where.add_argument("--other-token", metavar="TOKEN", help="token of another user, for S15")
     where.add_argument(
-        "--idle-seconds", type=float, metavar="S", help="when idle HTTP sessions expire, for S05"
+        "--idle-seconds", type=float, metavar="S", help="expiry of idle HTTP sessions, for S05"
     )
     where.add_argument("command", nargs="*", help=argparse.SUPPRESS)
     where.add_argument(
@@ -53,40 +63,46 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="set a variable for each child (repeatable); {tmpdir} is a new directory each time",
+        help="set a variable for each child (repeatable); {tmpdir} is a new directory per child",
     )
     what = parser.add_argument_group("the cases")
-    what.add_argument("--list", action="store_true", help="print the cases and stop")
-    what.add_argument("--only", metavar="IDS", default="", help="groups or ids: J,F02,T05")
-    what.add_argument("--revision", metavar="DATES", default="all", help="dates, or legacy, modern")
-    what.add_argument("--level", metavar="LEVELS", default="", help="MUST, SHOULD, ours")
-    what.add_argument("--roles", metavar="FILE", help="which tools play which part (TOML)")
-    what.add_argument("--known-failures", metavar="FILE", help="failures that have a reason (TOML)")
+    what.add_argument("--list", action="store_true", help="print the cases and exit")
+    what.add_argument("--only", metavar="IDS", default="", help="groups or ids, such as J,F02,T05")
     what.add_argument(
-        "--strict", action="store_true", help="exit 1 for a SHOULD that failed without a reason too"
+        "--revision", metavar="DATES", default="all", help="dates, legacy, modern or all"
+    )
+    what.add_argument(
+        "--level", metavar="LEVELS", default="", help="MUST, SHOULD, ours (default: all)"
+    )
+    what.add_argument("--roles", metavar="FILE", help="tools that play the roles (TOML)")
+    what.add_argument("--known-failures", metavar="FILE", help="accepted failures (TOML)")
+    what.add_argument(
+        "--strict", action="store_true", help="also exit 1 if a SHOULD fails unexplained"
     )
     how = parser.add_argument_group("the run")
-    how.add_argument("--timeout", type=float, default=5.0, metavar="S", help="wait for an answer")
+    how.add_argument("--timeout", type=float, default=5.0, metavar="S", help="time for a response")
     how.add_argument(
-        "--case-timeout", type=float, default=40.0, metavar="S", help="wait for a case"
+        "--case-timeout", type=float, default=40.0, metavar="S", help="time for a case"
     )
-    how.add_argument("--jobs", type=int, default=0, metavar="N", help="revisions side by side")
+    how.add_argument(
+        "--jobs", type=int, default=0, metavar="N", help="revisions to test in parallel"
+    )
     out = parser.add_argument_group("the reports")
-    out.add_argument("--json", metavar="FILE", help="everything, for programs")
-    out.add_argument("--junit", metavar="FILE", help="for CI")
-    out.add_argument("--html", metavar="FILE", help="one page to attach to an issue")
-    out.add_argument("--verbose", "-v", action="store_true", help="each case as it ends")
-    out.add_argument("--no-color", action="store_true", help="plain text (NO_COLOR works too)")
+    out.add_argument("--json", metavar="FILE", help="write a JSON report")
+    out.add_argument("--junit", metavar="FILE", help="write a JUnit XML report")
+    out.add_argument("--html", metavar="FILE", help="write an HTML report")
+    out.add_argument("--verbose", "-v", action="store_true", help="print each case when it ends")
+    out.add_argument("--no-color", action="store_true", help="no colours (also NO_COLOR)")
     return parser
 
 
 def _endpoint(options: argparse.Namespace) -> Endpoint:
     chosen = [options.stdio, options.unix is not None, options.http is not None]
     if sum(chosen) != 1:
-        raise Usage("name one server: --stdio -- COMMAND, --unix PATH or --http URL")
+        raise Usage("give exactly one of --stdio -- COMMAND, --unix PATH and --http URL")
     if options.http is not None:
         if options.command:
-            raise Usage(f"--http takes no command, but {options.command[0]!r} follows")
+            raise Usage(f"--http takes no command; remove {options.command[0]!r}")
         return HttpEndpoint(
             options.http,
             timeout=options.timeout,
@@ -95,10 +111,10 @@ def _endpoint(options: argparse.Namespace) -> Endpoint:
         )
     for name in ("token", "other_token", "idle_seconds"):
         if getattr(options, name) is not None:
-            raise Usage(f"--{name.replace('_', '-')} is for --http")
+            raise Usage(f"--{name.replace('_', '-')} needs --http")
     if options.unix is not None:
         if options.command:
-            raise Usage(f"--unix takes no command, but {options.command[0]!r} follows")
+            raise Usage(f"--unix takes no command; remove {options.command[0]!r}")
         return UnixEndpoint(options.unix, timeout=options.timeout)
     if not options.command:
         raise Usage("--stdio needs a command after --")
@@ -106,16 +122,16 @@ def _endpoint(options: argparse.Namespace) -> Endpoint:
     for pair in options.env:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise Usage(f"--env wants NAME=VALUE, not {pair!r}")
+            raise Usage(f"--env needs NAME=VALUE, not {pair!r}")
         env[name] = value
     return StdioEndpoint(options.command, env)
 
 
 def _settings(options: argparse.Namespace) -> Settings:
     if options.timeout <= 0 or options.case_timeout <= 0:
-        raise Usage("timeouts are seconds above 0")
+        raise Usage("--timeout and --case-timeout must be above 0 seconds")
     if options.idle_seconds is not None and options.idle_seconds <= 0:
-        raise Usage("--idle-seconds is a time above 0")
+        raise Usage("--idle-seconds must be above 0")
     given = roles.read_roles(Path(options.roles)) if options.roles else {}
     return Settings(
         timeout=options.timeout,
@@ -130,7 +146,7 @@ def _levels(text: str) -> list[str]:
     wanted = [word.strip().lower() for word in text.split(",") if word.strip()]
     for word in wanted:
         if word not in names:
-            raise Usage(f"no level {word!r}; there are MUST, SHOULD and ours")
+            raise Usage(f"unknown level {word!r}; use MUST, SHOULD or ours")
     return [names[word] for word in wanted]
 
 
@@ -138,25 +154,25 @@ def _run(options: argparse.Namespace) -> int:
     load_suites()
     if options.list:
         for row in select(options.only.split(","), _levels(options.level)):
-            print(report.listing(row))
+            print(text_report.listing(row))
         return PASSED
     selected = select(options.only.split(","), _levels(options.level))
     wanted = revisions.expand([word.strip() for word in options.revision.split(",")])
     settings = _settings(options)
-    explained = known.read(Path(options.known_failures)) if options.known_failures else []
+    explained = known_failures.read(Path(options.known_failures)) if options.known_failures else []
     for entry in explained:
         if entry.case not in requirements():
-            raise Usage(f"{options.known_failures}: no case {entry.case!r}")
+            raise Usage(f"{options.known_failures}: unknown case {entry.case!r}")
     endpoint = _endpoint(options)
     color = not options.no_color and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    paint = report.Paint(enabled=color)
+    paint = text_report.Paint(enabled=color)
 
     watched = sys.stderr.isatty() and not options.verbose
     tried = itertools.count(1)
 
-    def tell(trial: Trial) -> None:
+    def show_trial(trial: Trial) -> None:
         if options.verbose:
-            print(report.line(trial, paint), flush=True)
+            print(text_report.line(trial, paint), flush=True)
         elif watched:
             print(f"\r{next(tried)} tried, {trial.case:<5}", end="", file=sys.stderr, flush=True)
 
@@ -166,28 +182,28 @@ def _run(options: argparse.Namespace) -> int:
         wanted=wanted,
         settings=settings,
         jobs=options.jobs or _jobs(endpoint),
-        listener=tell,
+        listener=show_trial,
     )
     if watched:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-    judged = known.judge(outcome, explained)
+    verdict = known_failures.judge(outcome, explained)
     for target, render in (
-        (options.json, report.as_json),
-        (options.junit, report.as_junit),
-        (options.html, page.as_html),
+        (options.json, json_report.as_json),
+        (options.junit, junit_report.as_junit),
+        (options.html, html_report.as_html),
     ):
         if target:
-            Path(target).write_text(render(outcome, judged), "utf-8")
-    print(report.as_text(outcome, judged, paint))
-    if judged.unexplained("MUST") or judged.newly_passing:
+            Path(target).write_text(render(outcome, verdict), "utf-8")
+    print(text_report.as_text(outcome, verdict, paint))
+    if verdict.unexplained("MUST") or verdict.newly_passing:
         return MUST_FAILED
-    if options.strict and judged.unexplained("SHOULD"):
+    if options.strict and verdict.unexplained("SHOULD"):
         return MUST_FAILED
     return PASSED
 
 
 def _jobs(endpoint: Endpoint) -> int:
-    """All revisions at once if that costs connections, fewer if it costs processes."""
+    """All revisions at once, but fewer where each connection is a process."""
     return 5 if endpoint.transport != "stdio" else min(5, (os.cpu_count() or 1) + 1)
 
 
@@ -197,7 +213,7 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status is returned."""
+    """Run the command and return the exit status."""
     if arguments is None:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _stop)

@@ -1,26 +1,22 @@
-"""What a check is: a function that talks to a server and either returns, fails, or does not apply.
+"""Checks: the registry of test functions, and the result of running one.
 
-There are two kinds. A *case* holds a conversation of its own. A *scan* looks at every frame the
-server sends during the whole run, whoever asked for it, and tells what is wrong with it.
-Both are registered under the id that `requirements.toml` describes.
+A check returns if the server passed, raises `Failed` if it did not, and `NotApplicable` if the
+server cannot be tested. There are two kinds. A *case* sends its own requests. A *scan* inspects
+every frame that the server sends during the whole run. Both are registered under their id in
+`requirements.toml`.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module, resources
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from conformance import revisions
-
 if TYPE_CHECKING:
+    from conformance.client.observer import ReceivedFrame
     from conformance.context import Context
-    from conformance.peer import View
 
-Level = Literal["MUST", "SHOULD", "ours"]
 Status = Literal["passed", "failed", "not applicable"]
 
 SUITES = (
@@ -28,25 +24,25 @@ SUITES = (
     "batch",
     "framing",
     "encoding",
-    "numbers",
-    "socket",
+    "json_grammar",
+    "unix_socket",
     "lifecycle",
     "modern",
     "tools",
-    "results",
+    "tool_results",
     "resources",
     "prompts",
-    "logging",
+    "log_messages",
     "paging",
     "progress",
-    "cancel",
+    "cancellation",
     "subscriptions",
-    "inputs",
+    "input_requests",
     "concurrency",
     "process",
-    "http",
-    "headers",
-    "streams",
+    "http_basics",
+    "mirrored_headers",
+    "event_streams",
     "sessions",
     "raw_http",
     "scans",
@@ -54,11 +50,11 @@ SUITES = (
 
 
 class Failed(Exception):
-    """The server did not do what the requirement says."""
+    """The server violates the requirement."""
 
 
 class NotApplicable(Exception):
-    """The requirement cannot be tried on this server; the message says why."""
+    """The requirement cannot be tested on this server; the message gives the reason."""
 
 
 def fail(message: str) -> NoReturn:
@@ -72,17 +68,17 @@ def need(claim: object, message: str) -> None:
 
 
 Check = Callable[["Context"], None]
-Scan = Callable[["View"], "str | bool | None"]
-"""A scan answers None (not its business), True (looked, fine) or what is wrong."""
+Scan = Callable[["ReceivedFrame"], "str | bool | None"]
+"""A scan returns None (not relevant), True (correct) or a description of the violation."""
 
 CASES: dict[str, Check] = {}
 SCANS: dict[str, Scan] = {}
 EARLY: dict[str, Check] = {}
-"""What a case that mostly waits sets going before the first case, so that nobody waits for it."""
+"""Functions that start the long waits of some cases before the first case runs."""
 
 
 def case(*ids: str) -> Callable[[Check], Check]:
-    """Register a conversation under an id."""
+    """Register a case under its ids."""
 
     def register(check: Check) -> Check:
         for name in ids:
@@ -95,7 +91,7 @@ def case(*ids: str) -> Callable[[Check], Check]:
 
 
 def early(*ids: str) -> Callable[[Check], Check]:
-    """Register what is begun ahead of a case; it keeps what it needs in `Context.vigils`."""
+    """Register a function that starts the long wait of a case; see `Context.long_waits`."""
 
     def register(begin: Check) -> Check:
         EARLY.update(dict.fromkeys(ids, begin))
@@ -105,7 +101,7 @@ def early(*ids: str) -> Callable[[Check], Check]:
 
 
 def scan(name: str) -> Callable[[Scan], Scan]:
-    """Register a look at every frame under an id."""
+    """Register a scan under its id."""
 
     def register(check: Scan) -> Scan:
         if name in CASES or name in SCANS:
@@ -117,7 +113,7 @@ def scan(name: str) -> Callable[[Scan], Scan]:
 
 
 def cases_of(table: Iterable[tuple[str, Any]], run: Callable[[Context, Any], None]) -> None:
-    """Register one case for each row of a table: the same conversation with other bytes."""
+    """Register one case for each row of a table: the same function with other data."""
     for name, row in table:
 
         def check(ctx: Context, row: Any = row) -> None:
@@ -133,52 +129,8 @@ def load_suites() -> None:
 
 
 @dataclass(frozen=True)
-class Requirement:
-    """One row of `requirements.toml`."""
-
-    id: str
-    text: str
-    source: str
-    level: Level
-    revisions: tuple[str, ...]
-    transports: tuple[str, ...]
-    once: str = ""
-    """Where trying it in every revision would teach nothing: see requirements.toml."""
-
-    @property
-    def group(self) -> str:
-        return self.id[0]
-
-
-@cache
-def requirements() -> dict[str, Requirement]:
-    """Every requirement, in the order of the file."""
-    text = resources.files("conformance").joinpath("requirements.toml").read_text("utf-8")
-    return {
-        name: Requirement(
-            id=name,
-            text=row["requirement"],
-            source=row["source"],
-            level=row["level"],
-            revisions=revisions.expand(row["revisions"]),
-            transports=tuple(row["transports"]),
-            once=row.get("once", ""),
-        )
-        for name, row in tomllib.loads(text).items()
-        if name != "groups"
-    }
-
-
-@cache
-def group_titles() -> dict[str, str]:
-    text = resources.files("conformance").joinpath("requirements.toml").read_text("utf-8")
-    titles: dict[str, str] = tomllib.loads(text)["groups"]
-    return titles
-
-
-@dataclass(frozen=True)
 class Exchange:
-    """A piece of the conversation, shortened, for a report."""
+    """Data sent or received, shortened for a report."""
 
     sent: bool
     data: bytes
@@ -188,7 +140,7 @@ class Exchange:
 
 @dataclass
 class Trial:
-    """One case tried in one revision."""
+    """The result of one case in one revision."""
 
     case: str
     revision: str

@@ -1,10 +1,9 @@
-"""What a check is given: connections in its revision, facts about the server, and its roles.
+"""The argument of every check: connections in its revision, facts about the server, and roles.
 
-Opening a connection may cost a second (a child that starts slowly), so connections are lent from
-one case to the next as long as they are in order: nothing is in flight on them, nothing that lasts
-was asked for, and a marker is answered. `peer` is the one connection all well-behaved cases share;
-`fresh` gives one that no other party of the case uses; `raw` gives one on which nothing was ever
-said. What is not in order at the end of a case is closed.
+Opening a connection can take a second (a child that starts slowly), so cases reuse connections
+that are clean: no request is in flight, no lasting state was changed, and a marker is answered.
+`peer` is the connection that most cases share. `fresh` returns one that only this case uses. `raw`
+returns one without a handshake. Connections that are not clean at the end of a case are closed.
 """
 
 from __future__ import annotations
@@ -17,9 +16,12 @@ from typing import Any
 
 from conformance import revisions, roles
 from conformance.check import SCANS, Exchange, Failed, NotApplicable
-from conformance.frames import dump, show
-from conformance.peer import Peer, Sent, Tap, View, result_of
-from conformance.wire import Endpoint, StdioEndpoint, Wire, WireError
+from conformance.client.frames import dump, show
+from conformance.client.observer import Observer, ReceivedFrame, Sent
+from conformance.client.peer import Peer
+from conformance.client.results import result_of
+from conformance.client.stdio import StdioEndpoint
+from conformance.client.wire import Endpoint, Wire, WireError
 
 KEPT_BYTES = 2000
 KEPT_EXCHANGES = 24
@@ -27,7 +29,7 @@ KEPT_EXCHANGES = 24
 
 @dataclass
 class Facts:
-    """What we learned about the server in one revision before the first case."""
+    """Facts about the server in one revision, learned before the first case."""
 
     revision: str
     speaks: bool = False
@@ -43,7 +45,7 @@ class Facts:
 
 @dataclass
 class Finding:
-    """What a scan has seen so far."""
+    """The violations that a scan has found so far."""
 
     looked: int = 0
     wrong: int = 0
@@ -53,24 +55,24 @@ class Finding:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line decides about a run."""
+    """Settings of a run, from the command line."""
 
     timeout: float = 5.0
     case_seconds: float = 40.0
     quiet_seconds: float = 0.4
     keep_alive_seconds: float = 30.0
-    """How long a quiet stream may say nothing at all."""
+    """The longest time without a keep-alive on an idle stream."""
     dribble_seconds: float = 35.0
-    """How long a server may wait for a request that arrives a byte at a time."""
+    """The longest time that a server may wait for a request sent byte by byte."""
     idle_seconds: float | None = None
-    """After how long the server says it forgets an idle session."""
+    """The server's expiry time for idle sessions."""
     roles: Mapping[str, roles.Role] = field(default_factory=dict)
     spoken: frozenset[str] = frozenset()
-    """Revisions known to be spoken, beside those the run itself finds out about."""
+    """Revisions known to be supported, in addition to those that the run detects."""
 
 
-class Context(Tap):
-    """One revision's worth of conversation."""
+class Context(Observer):
+    """The connections and findings of one revision."""
 
     def __init__(self, endpoint: Endpoint, facts: Facts, settings: Settings) -> None:
         self.endpoint = endpoint
@@ -81,15 +83,15 @@ class Context(Tap):
         self.evidence: list[Exchange] = []
         self.stderr = b""
         self.toured = False
-        self.vigils: dict[str, Future[None]] = {}
-        """Long waits that go on while other cases are tried."""
+        self.long_waits: dict[str, Future[None]] = {}
+        """Long waits that run in the background while other cases are tried."""
         self._shared: Peer | None = None
         self._opened: list[Peer] = []
-        self._rested: dict[bytes, list[Peer]] = {}
+        self._idle: dict[bytes, list[Peer]] = {}
         self._deadline = float("inf")
         self._count = 0
 
-    # -- facts --------------------------------------------------------------------------------
+    # -- facts ------------------------------------------------------------------------------------
 
     @property
     def modern(self) -> bool:
@@ -103,7 +105,7 @@ class Context(Tap):
         return isinstance(self.facts.capabilities.get(capability), dict)
 
     def require(self, capability: str, flag: str | None = None) -> None:
-        """Go on only if the server declares the capability (and the flag in it)."""
+        """Continue only if the server declares the capability (and the flag in it)."""
         if not self.offers(capability):
             raise NotApplicable(f"the server does not declare the {capability} capability")
         if flag is not None and self.facts.capabilities[capability].get(flag) is not True:
@@ -113,14 +115,14 @@ class Context(Tap):
         return roles.find(role, self.facts.tools, self.settings.roles)
 
     def role(self, role: str) -> roles.Role:
-        """The tool that plays a part; a server without one cannot be tried."""
+        """The tool that plays a role. Not applicable if the server has none."""
         found = self.has_role(role)
         if found is None:
             raise NotApplicable(f"no tool of this server plays the role {role!r}")
         return found
 
     def slow(self, seconds: float, steps: int | None = None) -> dict[str, Any]:
-        """Parameters of a `tools/call` that takes that long."""
+        """Parameters of a `tools/call` that takes this long."""
         role = self.role("slow")
         return {"name": role.tool, "arguments": role.arguments(seconds=seconds, steps=steps)}
 
@@ -130,13 +132,13 @@ class Context(Tap):
 
     def stdio(self) -> StdioEndpoint:
         if not isinstance(self.endpoint, StdioEndpoint):
-            raise NotApplicable("only a server we start ourselves can be tried")
+            raise NotApplicable("applies only to a server that this suite starts")
         return self.endpoint
 
-    # -- connections --------------------------------------------------------------------------
+    # -- connections ------------------------------------------------------------------------------
 
     def adopt(self, wire: Wire, revision: str | None = None) -> Peer:
-        """A peer on a wire that the case opened itself."""
+        """A peer on a wire that the case opened."""
         wire.deadline = self._deadline
         self._count += 1
         peer = Peer(
@@ -152,17 +154,17 @@ class Context(Tap):
         return peer
 
     def raw(self, revision: str | None = None) -> Peer:
-        """A new connection on which nothing has been said."""
+        """A new connection without a handshake."""
         return self.adopt(self.endpoint.connect(), revision)
 
     def fresh(
         self, revision: str | None = None, *, capabilities: dict[str, Any] | None = None
     ) -> Peer:
-        """A connection nobody else uses, opened as the revision demands."""
+        """A connection that only this case uses, with the handshake of the revision."""
         kind = dump([revision or self.revision, capabilities or {}])
-        rested = self._rested.get(kind)
-        if rested:
-            peer = rested.pop()
+        idle = self._idle.get(kind)
+        if idle:
+            peer = idle.pop()
             peer.wire.deadline = self._deadline
             self._opened.append(peer)
             return peer
@@ -173,21 +175,21 @@ class Context(Tap):
     def open(self, peer: Peer, capabilities: dict[str, Any] | None = None) -> Peer:
         if peer.modern:
             peer.capabilities = capabilities or {}
-            peer.marker()  # there is no handshake to wait for, and a child may still be starting
+            peer.marker()  # no handshake: wait here for a child that is still starting
         else:
             result_of(peer.initialize(capabilities=capabilities), "initialize")
         return peer
 
     @property
     def peer(self) -> Peer:
-        """The shared connection: whoever uses it leaves it in order."""
+        """The shared connection. A case must leave it clean."""
         if self._shared is None:
             self._shared = self.fresh()
             self._opened.remove(self._shared)
         self._shared.wire.deadline = self._deadline
         return self._shared
 
-    # -- a case begins and ends ---------------------------------------------------------------
+    # -- start and end of a case ------------------------------------------------------------------
 
     def begin(self) -> None:
         self._deadline = time.monotonic() + self.settings.case_seconds
@@ -197,26 +199,26 @@ class Context(Tap):
             self._shared.wire.deadline = self._deadline
 
     def end(self, *, passed: bool) -> None:
-        """Close what the case opened, and lend the shared connection on only if it is in order."""
+        """Close the connections of the case, except clean ones that can be reused."""
         self._deadline = float("inf")
-        # After a failure a connection is worth keeping only where a new one costs a process.
+        # After a failure, keep connections only on stdio, where a new one costs a process.
         keep = passed or self.endpoint.transport == "stdio"
         for peer in self._opened:
-            if keep and peer.kind is not None and self._in_order(peer, passed=passed):
-                self._rested.setdefault(peer.kind, []).append(peer)
+            if keep and peer.kind is not None and self._is_clean(peer, passed=passed):
+                self._idle.setdefault(peer.kind, []).append(peer)
             else:
                 self._close(peer)
         self._opened.clear()
-        if self._shared is not None and not (keep and self._in_order(self._shared, passed=passed)):
+        if self._shared is not None and not (keep and self._is_clean(self._shared, passed=passed)):
             self._close(self._shared)
             self._shared = None
 
-    def _in_order(self, peer: Peer, *, passed: bool) -> bool:
-        """Whether the next case finds the connection as if it were new.
+    def _is_clean(self, peer: Peer, *, passed: bool) -> bool:
+        """Whether the connection is as good as new for the next case.
 
-        Where a case failed, an answer may still be on its way: it is given a moment to arrive.
+        After a failed case, wait a moment for a late response.
         """
-        if not peer.at_rest:
+        if not peer.is_clean:
             return False
         before = len(self.evidence)
         peer.wire.deadline = time.monotonic() + self.timeout
@@ -238,37 +240,37 @@ class Context(Tap):
 
     def close(self) -> None:
         self.end(passed=False)
-        for peers in self._rested.values():
+        for peers in self._idle.values():
             for peer in peers:
                 self._close(peer)
-        self._rested.clear()
+        self._idle.clear()
 
-    # -- the tap ------------------------------------------------------------------------------
+    # -- observer ---------------------------------------------------------------------------------
 
     def _note(self, sent: bool, data: bytes, connection: int) -> Exchange:
         exchange = Exchange(sent, data[:KEPT_BYTES], len(data), connection)
         self.evidence.append(exchange)
         if len(self.evidence) > 2 * KEPT_EXCHANGES:
-            # The beginning shows how the case was set up, the end how it went wrong.
+            # Keep the beginning (the set-up of the case) and the end (the failure).
             del self.evidence[KEPT_EXCHANGES // 2 : -KEPT_EXCHANGES]
         return exchange
 
     def record(self, sent: bool, data: bytes) -> None:
-        """Keep as evidence what went over a connection that is no peer's."""
+        """Record data of a connection without a peer as evidence."""
         self._note(sent, data, 0)
 
     def sent(self, peer: Peer, data: bytes) -> None:
         self._note(True, data, peer.number)
 
-    def received(self, view: View) -> None:
-        exchange = self._note(False, view.frame.raw, view.peer.number)
-        if view.revision != self.revision or not view.peer.scanned:
+    def received(self, received: ReceivedFrame) -> None:
+        exchange = self._note(False, received.frame.raw, received.peer.number)
+        if received.revision != self.revision or not received.peer.scanned:
             return
         for name, look in SCANS.items():
             try:
-                verdict = look(view)
+                verdict = look(received)
             except (TypeError, KeyError, AttributeError, ValueError) as error:
-                verdict = f"cannot be judged: {error!r}"
+                verdict = f"the scan could not read it: {error!r}"
             if verdict is None:
                 continue
             finding = self.findings[name]
@@ -276,8 +278,8 @@ class Context(Tap):
             if isinstance(verdict, str):
                 finding.wrong += 1
                 if not finding.first:
-                    finding.first = f"{verdict}: {show(view.frame.raw, 200)}"
-                    finding.evidence = [*_asked(view.sent, view.peer.number), exchange]
+                    finding.first = f"{verdict}: {show(received.frame.raw, 200)}"
+                    finding.evidence = [*_asked(received.sent, received.peer.number), exchange]
 
 
 def _asked(sent: Sent | None, number: int) -> list[Exchange]:
@@ -286,7 +288,7 @@ def _asked(sent: Sent | None, number: int) -> list[Exchange]:
     return [Exchange(True, sent.raw[:KEPT_BYTES], len(sent.raw), number)]
 
 
-# -- reconnaissance ---------------------------------------------------------------------------
+# -- discovery ------------------------------------------------------------------------------------
 
 LISTS = (
     ("tools", "tools/list", "tools", "tools"),
@@ -297,7 +299,7 @@ LISTS = (
 
 
 def walk(peer: Peer, method: str, member: str, *, pages: int = 100) -> list[list[dict[str, Any]]]:
-    """All pages of a list."""
+    """Fetch all pages of a list."""
     gathered: list[list[dict[str, Any]]] = []
     params: dict[str, Any] = {}
     while True:
@@ -310,17 +312,17 @@ def walk(peer: Peer, method: str, member: str, *, pages: int = 100) -> list[list
         if cursor is None:
             return gathered
         if len(gathered) >= pages:
-            raise Failed(f"{method} has more than {pages} pages; does it end at all?")
+            raise Failed(f"{method} has more than {pages} pages")
         params = {"cursor": cursor}
 
 
-def reconnoitre(
+def discover(
     endpoint: Endpoint, revision: str, settings: Settings, *, startup_seconds: float
 ) -> Facts:
-    """Find out whether the server speaks a revision, and what it has to offer in it.
+    """Find out whether the server supports a revision, and its capabilities and lists.
 
-    `startup_seconds` is what starting took before, as far as is known: it decides how long a
-    server that says nothing is believed to be still starting.
+    `startup_seconds` is the start-up time measured so far. It sets the timeout for the first
+    response, because a silent server may still be starting.
     """
     facts = Facts(revision, startup_seconds=startup_seconds)
     context = Context(endpoint, facts, settings)

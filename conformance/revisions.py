@@ -1,4 +1,4 @@
-"""The five revisions of the protocol, as data, and the words each era uses on the wire."""
+"""The five protocol revisions, and the constants of each era."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ D: Final = "2025-11-25"
 E: Final = "2026-07-28"
 
 LEGACY: Final = (A, B, C, D)
-"""Revisions that open with `initialize` and keep a state for each connection."""
+"""Revisions with an `initialize` handshake and state for each connection."""
 
 MODERN: Final = (E,)
-"""Revisions in which every request describes itself and nothing is remembered."""
+"""Revisions without a handshake: every request carries its version and capabilities."""
 
 ALL: Final = LEGACY + MODERN
 
@@ -42,7 +42,7 @@ LEVELS: Final = (
 
 
 def expand(names: list[str]) -> tuple[str, ...]:
-    """The revisions a list of dates and group names stands for, oldest first."""
+    """The revisions for a list of dates and group names, oldest first."""
     wanted: set[str] = set()
     for name in names:
         if name in GROUPS:
@@ -51,7 +51,7 @@ def expand(names: list[str]) -> tuple[str, ...]:
             wanted.add(name)
         else:
             raise ValueError(
-                f"no revision {name!r}; there are {', '.join(ALL)} and all, legacy, modern"
+                f"unknown revision {name!r}; use {', '.join(ALL)}, all, legacy or modern"
             )
     return tuple(revision for revision in ALL if revision in wanted)
 
@@ -59,7 +59,7 @@ def expand(names: list[str]) -> tuple[str, ...]:
 def meta(
     capabilities: dict[str, Any] | None = None, *, version: str = E, **more: Any
 ) -> dict[str, Any]:
-    """The `_meta` that makes a request a modern one."""
+    """The `_meta` object of a modern request."""
     return {
         PROTOCOL_VERSION: version,
         CLIENT_CAPABILITIES: {} if capabilities is None else capabilities,

@@ -1,9 +1,8 @@
-"""Which tool of an unknown server can play which part.
+"""Roles: the tools of the server under test that cases may call.
 
-A case that needs a slow call, a failing one or one that reports progress cannot invent it: the
-server has to offer a tool that behaves so. We look for it by role: first in the user's own file,
-then among names we know, at last by the look of the schema. Tools nobody vouched for are never
-called: they may do things.
+Some cases need a tool that is slow, fails or reports progress. Each such behaviour is a role. The
+tool for a role comes from the user's roles file, from a list of well-known names, or from the
+schema (echo and slow only). Other tools are never called, because they may have side effects.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# role -> (tool name, arguments); "{x}" stands for the value the case asks for, with its type.
+# role -> (tool name, arguments); the case supplies a value for each "{placeholder}".
 KNOWN: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     "echo": (("echo", {"text": "{text}"}), ("echo", {"message": "{text}"})),
     "slow": (
@@ -67,13 +66,13 @@ KNOWN: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
 
 @dataclass(frozen=True)
 class Role:
-    """A tool and how to call it in a part."""
+    """A tool that plays a role, and the template of its arguments."""
 
     tool: str
     template: Mapping[str, Any]
 
     def arguments(self, **values: Any) -> dict[str, Any]:
-        """The arguments with the case's values in them; a part without a value is left out."""
+        """The arguments with placeholders filled in; those without a value are left out."""
         filled: dict[str, Any] = {}
         for name, value in self.template.items():
             if isinstance(value, str) and re.fullmatch(r"\{\w+\}", value):
@@ -85,12 +84,12 @@ class Role:
 
 
 def read_roles(path: Path) -> dict[str, Role]:
-    """A user's file: `[role]` tables with `tool` and `arguments`."""
+    """Read a roles file: `[role]` tables with `tool` and `arguments`."""
     table = tomllib.loads(path.read_text("utf-8"))
     roles: dict[str, Role] = {}
     for name, row in table.items():
         if name not in KNOWN:
-            raise ValueError(f"{path}: no role {name!r}; there are {', '.join(KNOWN)}")
+            raise ValueError(f"{path}: unknown role {name!r}; roles are {', '.join(KNOWN)}")
         roles[name] = _read_role(f"{path}: role {name!r}", row)
     return roles
 
@@ -101,11 +100,11 @@ def _read_role(where: str, row: Any) -> Role:
             return Role(tool, arguments)
         case {"tool": str(tool)} if "arguments" not in row:
             return Role(tool, {})
-    raise ValueError(f"{where} needs a string `tool` and may have a table `arguments`")
+    raise ValueError(f"{where} needs a string `tool` and an optional table `arguments`")
 
 
 def find(role: str, tools: Iterable[dict[str, Any]], given: Mapping[str, Role]) -> Role | None:
-    """The tool that plays `role`, if the server has one."""
+    """The tool that plays `role`, or None."""
     by_name = {tool.get("name"): tool for tool in tools if isinstance(tool, dict)}
     if role in given:
         return given[role] if given[role].tool in by_name else None
@@ -134,7 +133,7 @@ def _properties(tool: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _fits(tool: Mapping[str, Any], template: Mapping[str, Any]) -> bool:
-    """Whether the template gives what the tool requires and nothing it does not know."""
+    """Whether the template has all required arguments of the tool and no unknown ones."""
     properties, required = _properties(tool)
     return set(required) <= set(template) and (not properties or set(template) <= set(properties))
 
@@ -145,7 +144,7 @@ def _type(properties: Mapping[str, Any], name: str) -> Any:
 
 
 def _echo(tool: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A tool called something like echo that requires exactly one string."""
+    """Arguments for a tool named like echo that requires exactly one string, or None."""
     properties, required = _properties(tool)
     if "echo" not in str(tool.get("name", "")).lower() or len(required) != 1:
         return None
@@ -155,7 +154,7 @@ def _echo(tool: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _slow(tool: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A tool called something like sleep that takes a duration in seconds."""
+    """Arguments for a tool named like sleep that takes seconds, or None."""
     name = str(tool.get("name", "")).lower()
     properties, required = _properties(tool)
     if not re.search(r"slow|sleep|wait|delay|long.?running", name) or len(required) > 1:

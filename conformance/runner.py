@@ -1,8 +1,7 @@
-"""Run the checks in every revision the server speaks, and gather what came of them.
+"""Runs the checks in every revision that the server supports, and collects the results.
 
-Revisions run side by side in a few threads: each has its own connections, so nothing is shared
-but the server. Within a revision cases run one after the other, conversations first, scans last,
-because a scan judges what all the conversations brought to light.
+Revisions run in parallel threads, each with its own connections. Within a revision, cases run one
+after the other. Scans are evaluated last, because they inspect the frames of all cases.
 """
 
 from __future__ import annotations
@@ -14,27 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from conformance import revisions
-from conformance.check import (
-    CASES,
-    EARLY,
-    SCANS,
-    Failed,
-    NotApplicable,
-    Requirement,
-    Status,
-    Trial,
-    load_suites,
-    requirements,
-)
-from conformance.context import Context, Facts, Settings, reconnoitre
-from conformance.wire import Endpoint, NoServer, WireError, end_all_children
+from conformance.check import CASES, EARLY, SCANS, Failed, NotApplicable, Status, Trial, load_suites
+from conformance.client.stdio import end_all_children
+from conformance.client.wire import Endpoint, NoServer, WireError
+from conformance.context import Context, Facts, Settings, discover
+from conformance.requirements import Requirement, requirements
 
 Listener = Callable[[Trial], None]
 
 
 @dataclass
 class Report:
-    """Everything a run found out."""
+    """The results of a run."""
 
     server: str
     transport: str
@@ -63,9 +53,27 @@ class Report:
     def failed(self) -> list[Trial]:
         return [trial for trial in self.trials if trial.status == "failed"]
 
+    def failed_by_case(self) -> dict[str, list[Trial]]:
+        """The failed trials of each failed case, in the order of `requirements.toml`."""
+        failed = self.failed()
+        return {
+            case: [trial for trial in failed if trial.case == case]
+            for case in self.cases()
+            if self.status(case) == "failed"
+        }
+
+    def not_applicable_by_reason(self) -> dict[str, list[str]]:
+        """The cases that did not apply, grouped by their reasons."""
+        reasons: dict[str, list[str]] = {}
+        for case in self.cases():
+            if self.status(case) == "not applicable":
+                given = sorted({trial.reason for trial in self.of(case) if trial.reason})
+                reasons.setdefault("; ".join(given), []).append(case)
+        return reasons
+
     @property
     def server_info(self) -> str:
-        """The server's name and version, as it says itself."""
+        """The name and version that the server reports."""
         for facts in self.facts.values():
             info = facts.opening.get("serverInfo")
             if not isinstance(info, dict):
@@ -73,11 +81,11 @@ class Report:
                 info = meta.get(revisions.SERVER_INFO) if isinstance(meta, dict) else None
             if isinstance(info, dict) and isinstance(info.get("name"), str):
                 return f"{info['name']} {info.get('version', '')}".strip()
-        return "a server without a name"
+        return "unnamed server"
 
 
 class CannotRun(Exception):
-    """There was nothing to test."""
+    """The tests could not run."""
 
 
 def select(only: Iterable[str], levels: Sequence[str] = ()) -> list[Requirement]:
@@ -86,7 +94,7 @@ def select(only: Iterable[str], levels: Sequence[str] = ()) -> list[Requirement]
     rows = list(requirements().values())
     for token in wanted:
         if not any(_names(token, row.id) for row in rows):
-            raise ValueError(f"no case {token!r}; --list shows them")
+            raise ValueError(f"unknown case {token!r}; see --list")
     return [
         row
         for row in rows
@@ -111,19 +119,19 @@ def run(
     jobs: int = 2,
     listener: Listener | None = None,
 ) -> Report:
-    """Try the selected requirements; raises CannotRun when no revision is spoken."""
+    """Test the selected requirements. Raises CannotRun if no requested revision is supported."""
     load_suites()
     settings = settings or Settings()
     began = time.monotonic()
     report = Report(endpoint.describe(), endpoint.transport)
     try:
-        report.facts = _reconnoitre_all(endpoint, wanted, settings)
+        report.facts = _discover_all(endpoint, wanted, settings)
         spoken = frozenset(facts.revision for facts in report.facts.values() if facts.speaks)
         if not spoken:
             reasons = "; ".join(
                 f"{facts.revision}: {facts.reason}" for facts in report.facts.values()
             )
-            raise CannotRun(f"the server speaks none of the revisions asked for ({reasons})")
+            raise CannotRun(f"the server supports none of the requested revisions ({reasons})")
         settings = replace(settings, spoken=spoken | settings.spoken)
         _run_all(endpoint, selected, settings, jobs, listener, report)
     except NoServer as error:
@@ -142,13 +150,13 @@ def _run_all(
     listener: Listener | None,
     report: Report,
 ) -> None:
-    """All revisions side by side; an interrupt stops them before it goes on its way."""
+    """Run all revisions in parallel; an interrupt stops them and is re-raised."""
     stopped = threading.Event()
     pool = ThreadPoolExecutor(max_workers=max(1, jobs))
     try:
         runs = [
             pool.submit(_run_revision, endpoint, facts, selected, settings, listener, stopped)
-            for facts in reversed(report.facts.values())  # the newest have the most to do
+            for facts in reversed(report.facts.values())  # the newest revisions have the most cases
         ]
         for future in reversed(runs):
             report.trials.extend(future.result())
@@ -161,16 +169,16 @@ def _run_all(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _reconnoitre_all(
+def _discover_all(
     endpoint: Endpoint, wanted: Sequence[str], settings: Settings
 ) -> dict[str, Facts]:
-    """Newest handshake first: nearly every server speaks it, and it tells how long to wait."""
+    """Try 2025-11-25 first: most servers support it, and it shows the start-up time."""
     facts: dict[str, Facts] = {}
     startup = settings.timeout
     for revision in sorted(wanted, key=lambda r: (r != revisions.D, r)):
-        facts[revision] = reconnoitre(endpoint, revision, settings, startup_seconds=startup)
+        facts[revision] = discover(endpoint, revision, settings, startup_seconds=startup)
         startup = max(0.5, facts[revision].startup_seconds) if facts[revision].speaks else 0.5
-    # All but the first met a child that was started ahead of need: the longest wait is the truth.
+    # Later revisions met a spare child that had already started, so the longest time is correct.
     longest = max((f.startup_seconds for f in facts.values() if f.speaks), default=0.5)
     for found in facts.values():
         found.startup_seconds = longest
@@ -210,7 +218,7 @@ def _run_revision(
 
 
 def _worth_trying(row: Requirement, revision: str, transport: str, spoken: frozenset[str]) -> bool:
-    """Whether a case has to be tried in this revision, or another one stands for it."""
+    """Whether to try a case in this revision; `once` can limit it to one revision."""
     if row.once == "run":
         rivals = spoken & set(row.revisions)
     elif row.once == "era" or (row.once == "era over stdio" and transport == "stdio"):
@@ -222,10 +230,10 @@ def _worth_trying(row: Requirement, revision: str, transport: str, spoken: froze
 
 
 def _try(context: Context, row: Requirement) -> Trial:
-    """One case in one revision."""
+    """Try one case in one revision."""
     trial = Trial(row.id, context.revision, "not applicable")
     if not context.facts.speaks:
-        trial.reason = f"the server does not speak {context.revision}"
+        trial.reason = f"the server does not support {context.revision}"
         return trial
     if context.endpoint.transport not in row.transports:
         trial.reason = f"a case for {' and '.join(row.transports)} only"
@@ -243,9 +251,8 @@ def _try(context: Context, row: Requirement) -> Trial:
     except (Failed, WireError) as error:
         trial.status, trial.reason = "failed", str(error)
     except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-        # The check tripped over an answer of a shape it did not foresee: that is the server's
-        # failure to be readable, and a place where the check can be made to say more.
-        trial.status, trial.reason = "failed", f"an answer that makes no sense: {error!r}"
+        # The response has a shape that the check did not expect. That is a failure of the server.
+        trial.status, trial.reason = "failed", f"malformed response: {error!r}"
     finally:
         trial.seconds = time.monotonic() - began
         context.end(passed=trial.status == "passed")
@@ -257,7 +264,7 @@ def _try(context: Context, row: Requirement) -> Trial:
 
 
 def _judge(context: Context, name: str) -> None:
-    """What a scan has found in all that the server sent."""
+    """Raise the result of a scan over all frames."""
     from conformance.suites.scans import tour
 
     if not context.toured:
@@ -267,4 +274,4 @@ def _judge(context: Context, name: str) -> None:
     if finding.wrong:
         raise Failed(f"{finding.wrong} of {finding.looked} frames; the first: {finding.first}")
     if not finding.looked:
-        raise NotApplicable("the server sent no frame this could be judged by")
+        raise NotApplicable("the server sent no frame that this rule applies to")

@@ -8,14 +8,14 @@ from daemon.cli import main as run
 
 def main() -> None:
     code = run()
-    # Not sys.exit: a worker thread may be inside a native library (an embedding whose caller has
-    # left), and taking the interpreter down under it aborts the process. By now what has to be
-    # kept is committed; only what was said is still to be let out.
+    # sys.exit would finalize the interpreter. A worker thread may still run inside a native
+    # library (an embedding whose caller has disconnected), and that would abort the process. All
+    # data is committed by now, so flushing the output streams is enough.
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (AttributeError, OSError, ValueError):
-            continue  # there is none, or nobody reads it
+            continue  # the stream is missing, closed or has no reader
     os._exit(code)
 
 

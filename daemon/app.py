@@ -37,7 +37,6 @@ from daemon.operations.tracing import find_tracer
 from daemon.rpc.hub import Hub
 from daemon.rpc.peer import DEFAULT_BANK
 from daemon.rpc.sessions import SessionKeeper
-from daemon.tools.specification import Registry
 from daemon.tools.surface import Surface
 from daemon.tools.toolkit import Toolkit
 from daemon.transports import unix
@@ -84,10 +83,9 @@ class Surfaces:
             raise LookupError("fixtures: this daemon was started without --fixtures")
         found = self._made.get(dialects)
         if found is None:
-            specs = build(chosen(dialects), self._toolkit)
             found = self._made[dialects] = Surface(
                 name=dialects,
-                tools=Registry(specs),
+                tools=build(chosen(dialects), self._toolkit),
                 resources=MemoryResources(self._toolkit),
                 prompts=MemoryPrompts(self._toolkit),
                 completions=MemoryCompletions(self._toolkit),
@@ -195,7 +193,7 @@ async def serve(
         unix.check_length(settings.socket)
     _prepare(settings)
     with owned(settings.lock, "recalld serve"):
-        listener = passed or unix.bind(settings.socket, is_ours=settings.is_socket_ours)
+        listener = passed or unix.bind(settings.socket, is_ours=settings.is_socket_private)
         inode = 0 if passed else settings.socket.lstat().st_ino
         try:
             bound = _bind_http(settings) if http and not is_spawned else None
@@ -220,7 +218,7 @@ async def serve(
                 unix.remove(settings.socket, inode)
     _ignore_signals()
     log.info("daemon.stopped")
-    logs.settle()
+    logs.flush()
     return OK
 
 
@@ -259,7 +257,7 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
             await wire.shut()
             tasks.cancel_scope.cancel()
     _ignore_signals()
-    logs.settle()
+    logs.flush()
     return OK
 
 

@@ -1,4 +1,4 @@
-"""The command line: which command, which settings, which exit code."""
+"""The command line: parses arguments, loads settings, runs a command and returns its exit code."""
 
 import os
 import sys
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def _plain_health(given: list[str]) -> SimpleNamespace | None:
-    """`recalld health` in its plain form, which runs often, without the cost of a parser."""
+def _parse_plain_health(given: list[str]) -> SimpleNamespace | None:
+    """Parse the plain forms of `recalld health` without argparse, because probes run often."""
     if given == ["health"] or given == ["health", "--json"]:
         return SimpleNamespace(command="health", socket=None, json=len(given) > 1)
     if len(given) == 3 and given[:2] == ["health", "--socket"]:
@@ -28,80 +28,86 @@ def _parse(given: list[str]) -> SimpleNamespace:
     from daemon.version import VERSION
 
     class Parser(argparse.ArgumentParser):
-        """Bad flags are one clear line and a documented exit code."""
+        """Reports a usage error as one line and a documented exit code."""
 
         def error(self, message: str) -> NoReturn:
             raise Exit(USAGE, f"{message} (see {self.prog} --help)")
 
-    parser = Parser(prog="recalld", description="The memory daemon for AI agents.")
+    parser = Parser(prog="recalld", description="Memory daemon for AI agents.")
     parser.add_argument("--version", action="version", version=f"recalld {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     serve = commands.add_parser("serve", help="run the daemon in the foreground")
     _server_flags(serve)
-    serve.add_argument("--bind", metavar="HOST:PORT", help="where to open HTTP")
-    serve.add_argument("--no-http", action="store_true", help="do not open HTTP")
+    serve.add_argument("--bind", metavar="HOST:PORT", help="address to listen on for HTTP")
+    serve.add_argument("--no-http", action="store_true", help="do not listen for HTTP")
     serve.add_argument("--spawned", action="store_true", help=argparse.SUPPRESS)
     serve.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
 
-    stdio = commands.add_parser("stdio", help="speak MCP on stdin and stdout, for a client")
+    stdio = commands.add_parser("stdio", help="serve MCP on stdin and stdout, for an MCP client")
     _server_flags(stdio)
     stdio.add_argument(
-        "--embedded", action="store_true", help="no daemon: the engine in this process"
+        "--embedded", action="store_true", help="run the engine in this process, without a daemon"
     )
 
     for name, about in (
-        ("health", "ask the daemon how it is; exit code 0 healthy, 1 degraded, 2 unreachable"),
-        ("status", "say which daemon is running"),
+        ("health", "check the daemon; exit code 0 healthy, 1 degraded, 2 unreachable"),
+        ("status", "show the running daemon, its connections and sessions"),
     ):
         probe = commands.add_parser(name, help=about)
-        probe.add_argument("--socket", metavar="PATH", help="the daemon's socket")
+        probe.add_argument("--socket", metavar="PATH", help="unix socket of the daemon")
         probe.add_argument("--json", action="store_true", help="print JSON")
-    _token_commands(commands.add_parser("token", help="make, list and revoke tokens for HTTP"))
-    bank = commands.add_parser("bank", help="list, back up, export, import, erase, check banks …")
-    if given[:1] == ["bank"]:  # its many verbs cost milliseconds that others need not pay
+    _token_commands(
+        commands.add_parser("token", help="create, list and revoke bearer tokens for HTTP")
+    )
+    bank = commands.add_parser(
+        "bank", help="manage banks: list, back up, export, import, erase, check …"
+    )
+    if given[:1] == ["bank"]:  # building its parsers takes milliseconds that other commands save
         from daemon.commands.bank import add_arguments
 
         add_arguments(bank)
-    stop = commands.add_parser("stop", help="ask the daemon to leave, and wait until it has")
-    stop.add_argument("--socket", metavar="PATH", help="the daemon's socket")
+    stop = commands.add_parser("stop", help="stop the daemon and wait until it has exited")
+    stop.add_argument("--socket", metavar="PATH", help="unix socket of the daemon")
     return parser.parse_args(given, SimpleNamespace())
 
 
 def _token_commands(parser: "argparse.ArgumentParser") -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    add = verbs.add_parser("add", help="make a token; it is printed once")
-    add.add_argument("name", metavar="NAME", help="what logs call it")
+    add = verbs.add_parser("add", help="create a token; it is printed once")
+    add.add_argument("name", metavar="NAME", help="name of the token, used in logs")
     add.add_argument(
         "--bank",
         metavar="B",
         action="append",
         dest="banks",
         default=[],
-        help="a bank it opens; may be given again; all by default",
+        help="bank that the token may access; repeatable; all banks by default",
     )
-    add.add_argument("--read-only", action="store_true", help="it may read, not write")
-    listing = verbs.add_parser("list", help="names and rights, never the tokens")
-    revoke = verbs.add_parser("revoke", help="take a token back")
+    add.add_argument("--read-only", action="store_true", help="allow reading only")
+    listing = verbs.add_parser("list", help="list names and rights, without the tokens")
+    revoke = verbs.add_parser("revoke", help="revoke a token")
     revoke.add_argument("name", metavar="NAME")
     for verb in (add, listing, revoke):
-        verb.add_argument("--file", metavar="PATH", dest="token_file", help="the token file")
+        verb.add_argument("--file", metavar="PATH", dest="token_file", help="token file to use")
 
 
 def _server_flags(parser: "argparse.ArgumentParser") -> None:
-    parser.add_argument("--socket", metavar="PATH", help="the unix socket")
+    parser.add_argument("--socket", metavar="PATH", help="path of the unix socket")
     parser.add_argument("--fixtures", action="store_true", default=None, help="serve test fixtures")
-    parser.add_argument("--dialects", metavar="A,B", help="tool surfaces to serve; all by default")
+    parser.add_argument("--dialects", metavar="A,B", help="dialects to serve; all by default")
     parser.add_argument(
-        "--bank", metavar="NAME", help="the bank for tools that name none; auto: one a repository"
+        "--bank",
+        metavar="NAME",
+        help="bank for tools that name none; auto: one bank per repository",
     )
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; the exit code. Failures are one line on stderr."""
+    """Run a command and return its exit code; a failure is one line on stderr."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        return _run(_plain_health(given) or _parse(given))
+        return _run(_parse_plain_health(given) or _parse(given))
     except KeyboardInterrupt:
         return 130
     except Exception as failure:
@@ -110,7 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
             from daemon.operations import crash_report
 
             command = given[0] if given and given[0].isalpha() else ""
-            exit = Exit(INTERNAL, crash_report.keep(failure, command, os.environ))
+            exit = Exit(INTERNAL, crash_report.write(failure, command, os.environ))
         sys.stderr.write(f"recalld: {exit.message}\n")
         return exit.code
 
@@ -118,24 +124,24 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(chosen: SimpleNamespace) -> int:
     command = chosen.command
     if command is None:
-        raise Exit(USAGE, "a command is needed: serve, stdio, health, status, bank, token or stop")
+        raise Exit(USAGE, "no command given: use serve, stdio, health, status, bank, token or stop")
     given: dict[str, Any] = vars(chosen)
     named = ["socket", "fixtures", "dialects", "bind", "token_file"]
-    if command != "bank":  # there it is the bank to look after, not the one for tools
+    if command != "bank":  # there it names the bank to manage, not the bank for tools
         named.append("bank")
     flags = {f"server.{name}": given[name] for name in named if given.get(name) is not None}
     if command == "stdio":
-        _need_descriptors()
+        _check_descriptors()
     settings = load(flags, os.environ)
     if command != "health" and not given.get("spawned"):
-        for remark in unknown_variables(os.environ):
-            sys.stderr.write(f"recalld: {remark}\n")
+        for warning in unknown_variables(os.environ):
+            sys.stderr.write(f"recalld: {warning}\n")
     if settings.bank == "auto":
         from pathlib import Path
 
         from daemon.bridge.project_bank import bank_of
 
-        # A daemon that a bridge started belongs to no project; each bridge names its own.
+        # A daemon that a bridge started has no project; each bridge sends its own bank.
         settings.bank = "" if given.get("spawned") else bank_of(Path.cwd())
     if command == "stdio" and not chosen.embedded:
         from daemon.bridge.process import Bridge
@@ -151,7 +157,7 @@ def _run(chosen: SimpleNamespace) -> int:
     if command == "bank":
         from daemon.commands import bank
 
-        return bank.run(chosen, settings, _tend_bank)
+        return bank.run(chosen, settings, _administer_bank)
     if command == "token":
         return _token(chosen, settings)
     return _serve(command, chosen, settings)
@@ -167,20 +173,20 @@ def _token(chosen: SimpleNamespace, settings: Settings) -> int:
     return token.revoke(settings, chosen.name)
 
 
-def _tend_bank(
-    settings: Settings, asked: dict[str, Any], progress: "Callable[[int, int], None]"
+def _administer_bank(
+    settings: Settings, request: dict[str, Any], progress: "Callable[[int, int], None]"
 ) -> dict[str, Any]:
-    """A verb of `recalld bank` where no daemon runs, with everything the engine imports."""
+    """Run a `recalld bank` command in this process; imports the engine."""
     _without_rich()
     import anyio
 
     from daemon import app
 
-    return anyio.run(app.tend_bank, settings, asked, progress)
+    return anyio.run(app.tend_bank, settings, request, progress)
 
 
-def _need_descriptors() -> None:
-    """First of all: were 0 or 1 closed, the next file opened would get their number."""
+def _check_descriptors() -> None:
+    """Fail if descriptor 0 or 1 is closed; the next opened file would get its number."""
     try:
         os.fstat(0)
         os.fstat(1)
@@ -189,10 +195,10 @@ def _need_descriptors() -> None:
 
 
 def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
-    """The two commands that run the engine, with everything it imports."""
+    """Run `serve` or `stdio --embedded`; imports the engine."""
     from daemon.operations.descriptors import take_descriptors
 
-    # Before the imports below: nothing of theirs may print to what a client reads.
+    # Before the imports below, so that no library can print to the client's pipe.
     descriptors = take_descriptors() if command == "stdio" else None
     _without_rich()
     import anyio
@@ -214,8 +220,8 @@ def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
 
 
 def _without_rich() -> None:
-    """structlog imports rich, where it is installed, for a console we never show: 70 ms of start.
+    """Keep structlog from importing rich, which it does for console output that we never use.
 
-    None is Python's own word for "cannot be imported", which typeshed does not know.
+    The import takes 70 ms. A None entry in `sys.modules` makes Python raise ImportError.
     """
-    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # as said above
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # typeshed does not allow None

@@ -1,4 +1,4 @@
-"""The exit codes of `recalld`, in one place; README documents each."""
+"""Exit codes of `recalld`, from BSD's sysexits.h where one fits; the documentation lists each."""
 
 from collections.abc import Iterator
 from typing import Final, cast
@@ -15,7 +15,7 @@ CONFIG: Final = 78
 
 
 class Exit(Exception):
-    """Leave with a code and one clear line on stderr."""
+    """Ends the process with an exit code and one line on stderr."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -24,7 +24,7 @@ class Exit(Exception):
 
 
 def leaves(failure: BaseException) -> Iterator[BaseException]:
-    """What really happened, out of the groups that tasks wrap it in."""
+    """Yield the exceptions inside nested exception groups, which task groups raise."""
     if isinstance(failure, BaseExceptionGroup):
         for inner in cast("BaseExceptionGroup[BaseException]", failure).exceptions:
             yield from leaves(inner)

@@ -1,3 +1,3 @@
-"""The version, without importing anything: the bridge compares it with the daemon's."""
+"""The version of recalld; the bridge compares it with the version of the daemon."""
 
 VERSION = "0.1.0"

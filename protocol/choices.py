@@ -1,6 +1,7 @@
-"""Which values would be right, where a decoder only says that one is wrong.
+"""The values that a type allows at a path, for error messages about a wrong enum value.
 
-A decoder names the place (`$.items[0].kind`) and the value; the type it decodes knows the rest.
+A msgspec decoder reports the path (`$.items[0].kind`) and the rejected value. The allowed values
+are looked up in the type that was decoded.
 """
 
 import re
@@ -12,12 +13,12 @@ _STEP: Final = re.compile(r"\.([^.\[]+)|\[[^\]]*\]")
 
 
 def choices_at(kind: Any, path: str) -> list[str]:
-    """The values that a type allows at a path; none where any value of some kind would do."""
+    """Return the values allowed at a path; empty unless the type there is a literal or an enum."""
     places = [inspect.type_info(kind)]
     for step in _STEP.finditer(path):
-        places = [inner for place in _open(places) for inner in _inside(place, step[1])]
+        places = [inner for place in _unwrapped(places) for inner in _children(place, step[1])]
     found: list[str] = []
-    for place in _open(places):
+    for place in _unwrapped(places):
         if isinstance(place, inspect.LiteralType):
             found.extend(str(value) for value in place.values)
         elif isinstance(place, inspect.EnumType):
@@ -25,21 +26,21 @@ def choices_at(kind: Any, path: str) -> list[str]:
     return found
 
 
-def _open(places: list[inspect.Type]) -> list[inspect.Type]:
-    """The same, with alternatives side by side and without what only decorates a type."""
+def _unwrapped(places: list[inspect.Type]) -> list[inspect.Type]:
+    """Flatten unions into their alternatives, and drop metadata wrappers."""
     found: list[inspect.Type] = []
     for place in places:
         if isinstance(place, inspect.UnionType):
-            found.extend(_open(list(place.types)))
+            found.extend(_unwrapped(list(place.types)))
         elif isinstance(place, inspect.Metadata):
-            found.extend(_open([place.type]))
+            found.extend(_unwrapped([place.type]))
         else:
             found.append(place)
     return found
 
 
-def _inside(place: inspect.Type, name: str | None) -> list[inspect.Type]:
-    """What is one step further in: a field by its name, or any element."""
+def _children(place: inspect.Type, name: str | None) -> list[inspect.Type]:
+    """Return the types one step deeper: the field of that name, or the element type."""
     if isinstance(place, inspect.StructType):
         return [field.type for field in place.fields if field.encode_name == name]
     if isinstance(place, inspect.DictType):

@@ -1,11 +1,12 @@
-"""One connection, as values: chunks in, events out; answers in, bytes out.
+"""Protocol state of one connection, without I/O: chunks to events, results to bytes.
 
-`receive` turns bytes into events, lazily: take an event, deal with it, then take the next, so that
-what the first changes (a handshake, an id set free) holds for the second. A malformed line is an
-event too (`Refused`, with the finished answer inside); nothing here raises for what a peer sends.
+`receive` is a generator. Handle each event before taking the next, because an event can change the
+state that the next one depends on: a handshake completes, or a request id becomes free. A malformed
+line is an event too: `Refused` contains the finished error response. No input from a peer makes
+this module raise.
 
-A batch (2025-03-26 only, D19) yields its calls one by one; `reply` gives nothing until the last of
-them is answered, then the whole array.
+A batch (MCP 2025-03-26 only) yields its calls one by one. `reply` returns no bytes until the last
+of them is answered, and then the whole array.
 """
 
 from collections.abc import Iterator
@@ -27,20 +28,20 @@ MAX_BATCH: Final = 1024
 
 
 class Batch:
-    """The answers of one array, until all are there."""
+    """The answers of one batch, collected until the last is there."""
 
     __slots__ = ("answers", "pending")
 
     def __init__(self) -> None:
-        self.pending = 1  # the array itself, until its last element has been taken off the wire
+        self.pending = 1  # one for the array itself, until its last element has been decoded
         self.answers: list[bytes] = []
 
 
 class Call(Struct, eq=False, gc=False):
-    """A request that may be answered: raw params, the revision its answer is shaped for.
+    """An admitted request: raw params, and the revision that its answer is shaped for.
 
-    `revision` is None only for the methods that need no handshake, asked before one. `tool` is
-    filled in by the method that finds one, for those who count and log.
+    `revision` is None only for methods that need no handshake and are called before one. `tool`
+    is set by `tools/call` to the name of the tool, for logs and metrics.
     """
 
     id: bytes
@@ -54,15 +55,15 @@ class Call(Struct, eq=False, gc=False):
 
 
 class Cancelled(Struct, frozen=True):
-    """The peer no longer wants an answer to a call that is in flight."""
+    """The peer cancelled a call that is in flight."""
 
     call: Call
 
 
 class Refused(Struct, frozen=True):
-    """Something that cannot be dispatched; `frame` is the finished answer.
+    """A message that is not dispatched; `frame` is the finished response to send.
 
-    `fault` is why; None for the finished answers of a batch.
+    `fault` is the reason. It is None when `frame` is the completed array of a batch.
     """
 
     frame: bytes
@@ -80,10 +81,10 @@ _cancelled_params: Final = msgspec.json.Decoder(_CancelledParams)
 
 
 class Connection:
-    """The protocol state of one peer: on a byte stream, or over messages that come whole (HTTP).
+    """The protocol state of one peer, on a byte stream or over whole messages (HTTP).
 
-    `null_ids` says whether an error whose request id cannot be read may have a null id: on a pipe
-    that depends on the revision, over HTTP such an error never has an id (D18).
+    `null_ids` controls errors whose request id cannot be read. On a byte stream the revision
+    decides whether the id is null or absent. Over HTTP (`null_ids=False`) it is always absent.
     """
 
     def __init__(
@@ -101,19 +102,19 @@ class Connection:
     # --- bytes to events ---------------------------------------------------------------------
 
     def receive(self, chunk: bytes) -> Iterator[Event]:
-        """The events in a chunk, in order; take them one at a time."""
+        """Yield the events of a chunk in order; handle each before taking the next."""
         for frame in self._framer.feed(chunk):
             yield from self.frame(frame)
 
     def end(self) -> Iterator[Event]:
-        """The peer will send no more: what its last, unterminated line says."""
+        """Yield the events of a last line that has no line end, after the input has ended."""
         for frame in self._framer.end():
             yield from self.frame(frame)
 
     def frame(self, frame: bytes | Oversized) -> Iterator[Event]:
-        """The events of one whole frame."""
+        """Yield the events of one whole frame."""
         if isinstance(frame, Oversized):
-            yield self._overlong(frame)
+            yield self._oversized(frame)
         elif jsonrpc.is_array(frame):
             yield from self._array(frame)
         else:
@@ -121,11 +122,11 @@ class Connection:
             if event is not None:
                 yield event
 
-    def _overlong(self, line: Oversized) -> Refused:
+    def _oversized(self, line: Oversized) -> Refused:
         details = f"frame is {line.size} bytes, limit is {line.limit}"
         raw_id = salvage_id(line)
         if raw_id and jsonrpc.identity(raw_id) in self.inflight:
-            raw_id = b""  # as for any id that is in flight (D30)
+            raw_id = b""  # that id belongs to a call in flight; see `_request`
         error = error_object(Fault.INVALID_REQUEST, details)
         return self._refused(raw_id, error, Fault.INVALID_REQUEST)
 
@@ -151,7 +152,7 @@ class Connection:
             yield Refused(frame_out)
 
     def message(self, message: Message, batch: Batch | None = None) -> Event | None:
-        """What one decoded message means here; None when it means nothing any more."""
+        """Turn a decoded message into an event; None when there is nothing to do."""
         match message:
             case Request():
                 return self._request(message, batch)
@@ -164,7 +165,7 @@ class Connection:
 
     def _request(self, request: Request, batch: Batch | None) -> Event | None:
         if request.key in self.inflight:
-            # Answering under that id would settle the first call, which did no wrong (D30).
+            # An error under that id would be taken for the answer to the first call.
             error = error_object(
                 Fault.INVALID_REQUEST,
                 "id is already in flight",
@@ -205,7 +206,7 @@ class Connection:
         return notice
 
     def _cancelled(self, params: bytes) -> Cancelled | None:
-        """Silent on anything odd: an unknown id, a finished one, a wrong type (D16)."""
+        """Find the cancelled call; an unknown, finished or malformed id is ignored."""
         try:
             raw_id = bytes(_cancelled_params.decode(params).request_id)
             key = jsonrpc.identity(raw_id) if raw_id else b""
@@ -217,21 +218,24 @@ class Connection:
     # --- answers to bytes --------------------------------------------------------------------
 
     def reply(self, call: Call, result: bytes) -> bytes:
-        """The bytes to send for a result (encoded JSON); empty if cancelled, or the batch waits."""
+        """Return the bytes to send; empty if the call was cancelled or its batch is incomplete.
+
+        `result` is encoded JSON.
+        """
         if not self.inflight.finish(call.key, call):
             return b""
         frame = jsonrpc.success(call.id, result)
         return frame if call.batch is None else self._settle(call.batch, frame)
 
     def refuse(self, call: Call, error: ErrorObject) -> bytes:
-        """As `reply`, for an error."""
+        """Like `reply`, for an error."""
         if not self.inflight.finish(call.key, call):
             return b""
         frame = jsonrpc.failure(call.id, error, call.revision)
         return frame if call.batch is None else self._settle(call.batch, frame)
 
     def drop(self, call: Call) -> bytes:
-        """The call was cancelled: no answer, though a batch may be complete now."""
+        """Finish a cancelled call without an answer; returns the batch if this completes it."""
         if not self.inflight.finish(call.key, call) or call.batch is None:
             return b""
         return self._settle(call.batch, b"")
@@ -247,7 +251,7 @@ class Connection:
     def _refused_in(
         self, batch: Batch | None, raw_id: bytes, error: ErrorObject, fault: Fault
     ) -> Refused | None:
-        """Refuse one message; inside a batch the refusal is one of its answers."""
+        """Refuse one message; inside a batch the error becomes one of the batch's answers."""
         refused = self._refused(raw_id, error, fault)
         if batch is None:
             return refused

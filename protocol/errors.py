@@ -1,9 +1,9 @@
-"""The one list of error numbers, by revision, with the source of each.
+"""Error codes of JSON-RPC, MCP and Claude Recall, per era, with the source of each.
 
-Code inside the house speaks of faults by name; the number depends on the revision the answer goes
-to and is looked up here. Seed 003's codes (-32000, -32001, -32002) are ours in the legacy era. In
-2026-07-28 that range is discouraged and -32002 excluded, so an unknown tool is -32602 and a
-database error -32603 with `data.kind`; -32001 stays (DESIGN section 4).
+Other modules name a `Fault`. The code depends on the revision of the answer and is looked up here.
+The codes of the Claude Recall document (-32000, -32001, -32002) are used in the legacy era. MCP
+2026-07-28 discourages that range and excludes -32002, so in the modern era an unknown tool is
+-32602 and a database error is -32603 with `data.kind`. -32001 is the same in both eras.
 """
 
 from enum import Enum
@@ -15,7 +15,7 @@ from protocol.revisions import Revision
 
 
 class Fault(Enum):
-    """What went wrong: (name, legacy code, modern code, title, source of the code)."""
+    """An error condition: (name, legacy code, modern code, title, source of the code)."""
 
     PARSE_ERROR = ("parse_error", -32700, -32700, "Parse error", "JSON-RPC 2.0 section 5.1")
     INVALID_REQUEST = (
@@ -46,10 +46,16 @@ class Fault(Enum):
         "Internal error",
         "JSON-RPC 2.0 section 5.1",
     )
-    TOOL_NOT_FOUND = ("tool_not_found", -32000, -32602, "Tool not found", "seed 003; MCP tools")
-    RATE_LIMITED = ("rate_limited", -32001, -32001, "Rate limit exceeded", "seed 003")
-    OVERLOADED = ("overloaded", -32001, -32001, "Too many requests in flight", "ours, as seed 003")
-    DATABASE_ERROR = ("database_error", -32002, -32603, "Database error", "seed 003")
+    TOOL_NOT_FOUND = (
+        "tool_not_found",
+        -32000,
+        -32602,
+        "Tool not found",
+        "Claude Recall; MCP tools",
+    )
+    RATE_LIMITED = ("rate_limited", -32001, -32001, "Rate limit exceeded", "Claude Recall")
+    OVERLOADED = ("overloaded", -32001, -32001, "Too many requests in flight", "recalld")
+    DATABASE_ERROR = ("database_error", -32002, -32603, "Database error", "Claude Recall")
     RESOURCE_NOT_FOUND = (
         "resource_not_found",
         -32002,
@@ -57,8 +63,8 @@ class Fault(Enum):
         "Resource not found",
         "MCP resources, both eras",
     )
-    DAEMON_LOST = ("daemon_lost", -32603, -32603, "The daemon went away", "ours; see daemon/bridge")
-    CANCELLED = ("cancelled", -32800, -32800, "Request cancelled", "D16; outside reserved ranges")
+    DAEMON_LOST = ("daemon_lost", -32603, -32603, "The daemon went away", "recalld")
+    CANCELLED = ("cancelled", -32800, -32800, "Request cancelled", "recalld; as in LSP 3.17")
     HEADER_MISMATCH = (
         "header_mismatch",
         -32020,
@@ -89,14 +95,14 @@ class Fault(Enum):
         self.source = source
 
     def code(self, revision: Revision | None) -> int:
-        """The number of this fault in an answer shaped for `revision` (None: not agreed yet)."""
+        """Return the code in an answer shaped for `revision` (None: no revision agreed yet)."""
         if revision is not None and revision.modern:
             return self.modern_code
         return self.legacy_code
 
 
-#: Kinds whose number alone is ambiguous; their answers carry `data.kind`.
-_NAMED: Final = frozenset(
+#: Faults that share their code with another fault; their errors carry `data.kind`.
+_AMBIGUOUS: Final = frozenset(
     {
         Fault.OVERLOADED,
         Fault.DATABASE_ERROR,
@@ -116,7 +122,7 @@ class ErrorObject(Struct, frozen=True, kw_only=True):
 
 
 class ProtocolError(Exception):
-    """The peer broke a rule, or asks for what is not there; carries what to answer."""
+    """The peer broke a protocol rule or named something unknown; holds the error to send."""
 
     def __init__(self, fault: Fault, details: str = "", **data: Any) -> None:
         super().__init__(details or fault.title)
@@ -125,14 +131,14 @@ class ProtocolError(Exception):
         self.data = data
 
 
-#: What an answer quotes of what it refuses, at most.
-MOST_WORDS: Final = 400
+#: Longest `details` text, in characters; it may quote the peer's input.
+MAX_DETAILS: Final = 400
 
 
 def sentence(details: str) -> str:
-    """One line, of bounded length, whatever the peer had us quote."""
-    if len(details) > MOST_WORDS:
-        details = details[:MOST_WORDS] + "…"
+    """Shorten a text and escape its control characters, so that it fits on one line."""
+    if len(details) > MAX_DETAILS:
+        details = details[:MAX_DETAILS] + "…"
     if details.isprintable():
         return details
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in details)
@@ -141,12 +147,12 @@ def sentence(details: str) -> str:
 def error_object(
     fault: Fault, details: str = "", revision: Revision | None = None, **data: Any
 ) -> ErrorObject:
-    """The answer to `fault`, with seed 003's `data.details` beside what the fault adds."""
+    """Build the error object of `fault`; `details` is in `message` and in `data.details`."""
     extra: dict[str, Any] = dict(data)
     details = sentence(details)
     if details:
         extra["details"] = details
-    if fault in _NAMED:
+    if fault in _AMBIGUOUS:
         extra["kind"] = fault.kind
     return ErrorObject(
         code=fault.code(revision),

@@ -1,9 +1,10 @@
-"""Lines out of bytes: one message a line, with a limit on what one line may cost.
+"""Newline-delimited framing with a size limit: one message per line.
 
-A frame ends at LF, and only there: CR, U+2028 or U+0085 inside a frame are content. A CR before
-the LF and lines of blanks are dropped without a word (D36: the socket uses stdio framing verbatim).
-A line past the limit is counted, not kept, but for its two ends (where its id may be told from, see
-`protocol.salvage`): memory stays bounded however long it grows.
+Only LF ends a frame. CR, U+2028 and U+0085 inside a frame are content. A CR before the LF is
+removed, and blank lines are skipped. The unix socket uses the same framing as stdio.
+
+A line longer than the limit is counted but not stored, so memory stays bounded. Its first and last
+`END_BYTES` are kept, because the request id can often be read from them (`protocol.salvage`).
 """
 
 from collections.abc import Iterator
@@ -13,14 +14,14 @@ from msgspec import Struct
 
 DEFAULT_FRAME_LIMIT: Final = 4 * 1024 * 1024
 
-#: How much of each end of an overlong line is kept.
+#: Bytes kept of each end of an oversized line.
 END_BYTES: Final = 4096
 
 _BLANK: Final = b" \t\r"
 
 
 class Oversized(Struct, frozen=True):
-    """A line that was longer than the limit; its bytes are gone, except at the ends."""
+    """A line that was longer than the limit; only its two ends were kept."""
 
     size: int
     limit: int
@@ -29,7 +30,7 @@ class Oversized(Struct, frozen=True):
 
 
 class LineFramer:
-    """Turns chunks, however the bytes were chopped, into frames."""
+    """Splits a byte stream into frames, independent of how it is divided into chunks."""
 
     def __init__(self, limit: int = DEFAULT_FRAME_LIMIT) -> None:
         self.limit = limit
@@ -39,7 +40,7 @@ class LineFramer:
         self._head = self._tail = b""
 
     def feed(self, chunk: bytes) -> Iterator[bytes | Oversized]:
-        """Take in a chunk; give the frames it completes, in order of arrival."""
+        """Add a chunk and yield the frames that it completes, in order."""
         lines = chunk.split(b"\n")
         rest = lines.pop()
         for line in lines:
@@ -51,27 +52,27 @@ class LineFramer:
             self._hold(rest)
 
     def end(self) -> Iterator[bytes | Oversized]:
-        """The input is over: a last line without its LF is a frame too (F14)."""
+        """Yield the last line if it has no LF; call when the input has ended."""
         if self._held or self._dropped:
             yield from self._complete(b"")
 
     def _complete(self, tail: bytes) -> Iterator[bytes | Oversized]:
         self._hold(tail)
         if self._dropped:
-            yield self._overlong()
+            yield self._oversized()
         elif frame := self._frame(b"".join(self._pieces)):
             yield frame
         self._pieces.clear()
         self._held = self._dropped = 0
         self._head = self._tail = b""
 
-    def _overlong(self) -> Oversized:
+    def _oversized(self) -> Oversized:
         tail = self._tail[:-1] if self._tail.endswith(b"\r") else self._tail
         size = self._dropped - len(self._tail) + len(tail)
         return Oversized(size, self.limit, self._head[: min(size, END_BYTES)], tail[-END_BYTES:])
 
     def _frame(self, line: bytes) -> bytes | Oversized:
-        """The line without its CR; empty when it is blank."""
+        """Return the line without its CR; empty when it is blank."""
         if line.endswith(b"\r"):
             line = line[:-1]
         if len(line) > self.limit:
@@ -84,7 +85,7 @@ class LineFramer:
             self._keep_ends(piece)
             return
         self._held += len(piece)
-        # One byte more than the limit may be the CR of a frame that just fits.
+        # One byte over the limit may be the CR of a frame that just fits.
         if self._held > self.limit + 1:
             self._dropped = self._held
             self._keep_ends(b"".join([*self._pieces, piece]))
@@ -96,5 +97,5 @@ class LineFramer:
     def _keep_ends(self, piece: bytes) -> None:
         if len(self._head) < END_BYTES:
             self._head += piece[: END_BYTES - len(self._head)]
-        # One byte more: the last may be the CR, which is no part of the line.
+        # One byte more than needed: the last may be the CR, which is not part of the line.
         self._tail = (self._tail + piece[-END_BYTES - 1 :])[-END_BYTES - 1 :]

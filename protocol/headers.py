@@ -1,8 +1,8 @@
-"""HTTP headers that repeat what a modern message says, compared with what it says.
+"""HTTP headers that mirror a modern message, and their comparison with the message.
 
-2026-07-28 mirrors the version, the method, the name and marked tool arguments into headers, so that
-what stands between client and server can route without reading bodies. A server that reads the body
-must refuse when the two differ (-32020): whoever routed may have gone by the other one.
+MCP 2026-07-28 copies the version, the method, the name and marked tool arguments into headers, so
+that proxies can route without reading bodies. A server that reads the body must reject a message
+that differs from its headers (-32020), because a proxy may have routed by the header.
 """
 
 import base64
@@ -22,8 +22,8 @@ METHOD: Final = "mcp-method"
 NAME: Final = "mcp-name"
 PARAM_PREFIX: Final = "mcp-param-"
 
-#: Which member of the params `Mcp-Name` repeats.
-_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+#: The member of the params that `Mcp-Name` mirrors, per method.
+_NAME_MEMBER: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 _OPEN: Final = "=?base64?"
 _CLOSE: Final = "?="
@@ -32,20 +32,20 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SAFE_INTEGER: Final = 2**53 - 1
 
 
-class _Named(Struct):
+class _NameParams(Struct):
     name: Raw = Raw(b"")
     uri: Raw = Raw(b"")
 
 
-_named: Final = msgspec.json.Decoder(_Named)
+_name_params: Final = msgspec.json.Decoder(_NameParams)
 _any: Final = msgspec.json.Decoder()
 
-#: Header values by lower-case name; more than one value when a header was repeated.
+#: Header values by lower-case name; several values when a header was repeated.
 Headers = Mapping[str, Sequence[str]]
 
 
 class Mirrored(Struct, frozen=True):
-    """A tool argument that a header repeats: the property path to it, and the header."""
+    """A tool argument that a header mirrors: its property path, and the header name."""
 
     path: tuple[str, ...]
     header: str
@@ -54,32 +54,32 @@ class Mirrored(Struct, frozen=True):
 def check_request(headers: Headers, request: Request, version: str | None) -> None:
     """Compare the standard headers with a request; `ProtocolError` (-32020) when they differ.
 
-    `version` is what the body says, None when that is not even a string.
+    `version` is the protocol version in the body, None when it is not a string.
     """
-    said = _single(headers, VERSION, "MCP-Protocol-Version")
-    if version is not None and said != version:
-        raise _differs("MCP-Protocol-Version", said, version)
+    header = _single(headers, VERSION, "MCP-Protocol-Version")
+    if version is not None and header != version:
+        raise _differs("MCP-Protocol-Version", header, version)
     method = _single(headers, METHOD, "Mcp-Method")
     if method != request.method:
         raise _differs("Mcp-Method", method, request.method)
-    member = _NAMED.get(request.method)
+    member = _NAME_MEMBER.get(request.method)
     if member is None:
         return
     name = decoded(_single(headers, NAME, "Mcp-Name"), "Mcp-Name")
-    raw = bytes(getattr(_named.decode(request.params), member))
+    raw = bytes(getattr(_name_params.decode(request.params), member))
     if raw[:1] != b'"':
-        return  # a name that is missing or no string is the method's to refuse
+        return  # the method itself rejects a name that is missing or not a string
     value = msgspec.json.decode(raw, type=str)
     if name != value:
         raise _differs("Mcp-Name", name, value)
 
 
 def check_arguments(headers: Headers, mirrored: Sequence[Mirrored], arguments: bytes) -> None:
-    """Compare the `Mcp-Param-*` headers with the arguments they repeat (H22)."""
+    """Compare the `Mcp-Param-*` headers with the arguments that they mirror."""
     try:
         values = _any.decode(arguments)
     except msgspec.MsgspecError:
-        return  # not what the tool takes either, which says so better
+        return  # the tool will reject the arguments with a better message
     for entry in mirrored:
         value = _at(values, entry.path)
         found = headers.get(PARAM_PREFIX + entry.header.lower())
@@ -90,13 +90,16 @@ def check_arguments(headers: Headers, mirrored: Sequence[Mirrored], arguments: b
                     Fault.HEADER_MISMATCH, f"{name} is given, {'.'.join(entry.path)} is not"
                 )
             continue
-        said = decoded(_single(headers, PARAM_PREFIX + entry.header.lower(), name), name)
-        if not _same(said, value):
-            raise _differs(name, said, value)
+        text = decoded(_single(headers, PARAM_PREFIX + entry.header.lower(), name), name)
+        if not _same(text, value):
+            raise _differs(name, text, value)
 
 
 def mirrored_in(schema: dict[str, Any]) -> tuple[Mirrored, ...]:
-    """The arguments a tool's schema marks with `x-mcp-header`; ValueError when it may not."""
+    """Return the arguments that a tool schema marks with `x-mcp-header`.
+
+    Raises ValueError when a mark is invalid or two properties share a header.
+    """
     found = tuple(_marked(schema, ()))
     names = [entry.header.lower() for entry in found]
     if len(set(names)) != len(names):
@@ -105,10 +108,13 @@ def mirrored_in(schema: dict[str, Any]) -> tuple[Mirrored, ...]:
 
 
 def decoded(value: str, header: str) -> str:
-    """A header value as it was meant: plain, or base64 between its markers (H19)."""
+    """Decode a header value: plain ASCII, or base64 of UTF-8 between its markers."""
     if not (value.startswith(_OPEN) and value.endswith(_CLOSE)):
         if not all(" " <= character <= "~" or character == "\t" for character in value):
-            raise ProtocolError(Fault.HEADER_MISMATCH, f"{header} holds characters it may not")
+            raise ProtocolError(
+                Fault.HEADER_MISMATCH,
+                f"{header} contains characters that are not allowed; encode it as base64",
+            )
         return value
     coded = value[len(_OPEN) : -len(_CLOSE)]
     try:
@@ -129,10 +135,10 @@ def _single(headers: Headers, name: str, spelling: str) -> str:
     return values[0]
 
 
-def _differs(header: str, said: str, value: object) -> ProtocolError:
+def _differs(header: str, text: str, value: object) -> ProtocolError:
     return ProtocolError(
         Fault.HEADER_MISMATCH,
-        f"{header} is {said[:100]!r}, the body says {str(value)[:100]!r}",
+        f"{header} is {text[:100]!r}, the body says {str(value)[:100]!r}",
     )
 
 
@@ -144,15 +150,15 @@ def _at(values: Any, path: tuple[str, ...]) -> Any:
     return values
 
 
-def _same(said: str, value: Any) -> bool:
+def _same(text: str, value: Any) -> bool:
     if isinstance(value, bool):
-        return said == ("true" if value else "false")
+        return text == ("true" if value else "false")
     if isinstance(value, (int, float)):
         try:
-            return float(said) == value and abs(value) <= _SAFE_INTEGER
+            return float(text) == value and abs(value) <= _SAFE_INTEGER
         except ValueError:
             return False
-    return isinstance(value, str) and said == value
+    return isinstance(value, str) and text == value
 
 
 def _marked(schema: dict[str, Any], path: tuple[str, ...]) -> list[Mirrored]:

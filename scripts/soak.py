@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs one soak: `scripts/soak.py NAME …` is `scripts/soaks/NAME.py` in our environment."""
+"""Runs one soak test: `scripts/soak.py NAME …` runs `scripts/soaks/NAME.py` in `.venv`."""
 
 import os
 import subprocess

@@ -1,22 +1,29 @@
-"""Prints the README's tables of settings and errors from the code they describe.
+#!/usr/bin/env python3
+"""Generates the tables of settings and errors under docs/ from the code.
 
-`scripts/tables.py settings` and `scripts/tables.py faults`; `--write` puts both into README.md.
+scripts/tables.py settings      print the table of settings
+scripts/tables.py faults        print the table of error codes
+scripts/tables.py --write       write both into their pages
 """
 
 import re
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parent.parent
+#: Shown for a package that ARCHITECTURE.md does not describe yet; a test rejects it.
+MISSING: Final = "TODO"
 sys.path.insert(0, str(ROOT))
 
-from daemon.config import SETTINGS  # noqa: E402  (the checkout goes first)
-from protocol.errors import Fault  # noqa: E402  (after the path above)
+from daemon.config import SETTINGS  # noqa: E402  (needs the path inserted above)
+from protocol.errors import Fault  # noqa: E402  (needs the path inserted above)
+from scripts.import_graph import TOP_LEVEL, below, read  # noqa: E402  (needs the path)
 
 
 def settings() -> list[str]:
-    """One row a setting."""
+    """One row per setting."""
     rows: list[str] = []
     for setting in SETTINGS:
         variables = ", ".join(f"`{name}`" for name in setting.variables)
@@ -27,12 +34,46 @@ def settings() -> list[str]:
 
 
 def faults() -> list[str]:
-    """One row a fault."""
+    """One row per fault."""
     return [
         f"| {fault.title.lower()} (`{fault.kind}`) | {_minus(fault.legacy_code)} |"
         f" {_minus(fault.modern_code)} |"
         for fault in Fault
     ]
+
+
+def top_level() -> list[str]:
+    """One row per top-level package, with its imports."""
+    graph, purposes = read(), _purposes("top-level")
+    rows: list[str] = []
+    for top in TOP_LEVEL:
+        inside = below(graph, top)
+        imported = {name.partition(".")[0] for each in inside for name in graph.internal[each]}
+        third_party = {name for each in inside for name in graph.external[each]}
+        purpose = purposes.get(top, MISSING)
+        rows.append(f"| `{top}` | {purpose} | {_list(imported - {top})} | {_list(third_party)} |")
+    return rows
+
+
+def packages() -> list[str]:
+    """One row per package, with the packages it imports."""
+    graph, purposes = read(), _purposes("packages")
+    known = [name for name in purposes if name in graph.packages]
+    return [
+        f"| `{name}` | {purposes.get(name, MISSING)} | {_list(graph.internal[name])} |"
+        for name in known + sorted(graph.packages - set(known))
+    ]
+
+
+def _purposes(table: str) -> dict[str, str]:
+    """The purpose of each package, as ARCHITECTURE.md has it now, in the order of the page."""
+    page = (ROOT / TABLES[table].page).read_text()
+    text = page.partition(TABLES[table].header)[2].partition("\n\n")[0]
+    return dict(re.findall(r"^\| `([\w.]+)` \| (.*?) \|", text, re.MULTILINE))
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names)) or "–"
 
 
 def _shown(value: Any) -> str:
@@ -45,31 +86,57 @@ def _minus(code: int) -> str:
     return f"−{-code}"
 
 
-HEADS = {
-    "settings": "| setting | environment | default | what it is |\n|---|---|---|---|\n",
-    "faults": "| what | up to 2025-11-25 | 2026-07-28 |\n|---|---|---|\n",
+class Table(NamedTuple):
+    """A generated table: the page that contains it, its header lines and its rows."""
+
+    page: str
+    header: str
+    rows: Callable[[], list[str]]
+
+
+TABLES: Final = {
+    "settings": Table(
+        "docs/configuration.md",
+        "| setting | environment | default | meaning |\n|---|---|---|---|\n",
+        settings,
+    ),
+    "faults": Table(
+        "docs/errors.md",
+        "| error | up to 2025-11-25 | 2026-07-28 |\n|---|---|---|\n",
+        faults,
+    ),
+    "top-level": Table(
+        "ARCHITECTURE.md",
+        "| package | purpose | imports | third-party imports |\n|---|---|---|---|\n",
+        top_level,
+    ),
+    "packages": Table(
+        "ARCHITECTURE.md", "| package | purpose | imports |\n|---|---|---|\n", packages
+    ),
 }
 
 
-def with_tables(readme: str) -> str:
-    """The README with both tables as the code has them now."""
-    for name, rows in (("settings", settings()), ("faults", faults())):
-        head = HEADS[name]
-        start = readme.index(head) + len(head)
-        end = re.compile(r"^(?!\|)", re.MULTILINE).search(readme, start)
-        assert end is not None
-        readme = readme[:start] + "\n".join(rows) + "\n" + readme[end.start() :]
-    return readme
+def with_table(page: str, table: Table) -> str:
+    """The text of a page with its table generated again."""
+    start = page.index(table.header) + len(table.header)
+    end = re.compile(r"^(?!\|)", re.MULTILINE).search(page, start)
+    assert end is not None
+    return page[:start] + "\n".join(table.rows()) + "\n" + page[end.start() :]
 
 
-def main() -> None:
-    readme = ROOT / "README.md"
-    if "--write" in sys.argv:
-        readme.write_text(with_tables(readme.read_text()))
-        return
-    for row in settings() if "settings" in sys.argv else faults():
-        print(row)
+def main(arguments: list[str]) -> int:
+    if arguments == ["--write"]:
+        for table in TABLES.values():
+            path = ROOT / table.page
+            path.write_text(with_table(path.read_text(), table))
+        return 0
+    if len(arguments) == 1 and arguments[0] in TABLES:
+        table = TABLES[arguments[0]]
+        print(table.header + "\n".join(table.rows()))
+        return 0
+    print(__doc__, file=sys.stderr)
+    return 64
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -18,6 +18,7 @@ from store.model import (
     Checked,
     Day,
     Document,
+    DocumentHeader,
     EngineHealth,
     Erased,
     Exported,
@@ -91,10 +92,6 @@ class Engine(Protocol):
         ...
 
     async def get(self, bank: str, id: str) -> Item: ...
-    async def get_many(self, bank: str, ids: Sequence[str]) -> list[Item]:
-        """Those that are there, in the order asked for."""
-        ...
-
     async def recent(
         self,
         bank: str,
@@ -161,9 +158,19 @@ class Engine(Protocol):
     ) -> Upserted: ...
     async def document(self, bank: str, id: str) -> Document: ...
     async def find_document(self, bank: str, source: str, source_id: str) -> Document | None: ...
+    async def document_headers(self, bank: str, ids: Sequence[str]) -> list[DocumentHeader]:
+        """The documents with these ids, without their bodies, in the order given.
+
+        Unknown ids are left out.
+        """
+        ...
+
     async def documents(
         self, bank: str, *, source: str | None = None, limit: int = 50, offset: int = 0
-    ) -> list[Document]: ...
+    ) -> list[DocumentHeader]:
+        """Documents without their bodies, most recently indexed first."""
+        ...
+
     async def chunks(self, bank: str, document: str) -> list[Item]:
         """The chunks of a document, in its order."""
         ...

@@ -8,12 +8,14 @@ never used again.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 Kind = Literal["memory", "event", "card", "task", "risk", "narrative", "skill", "chunk"]
 Mode = Literal["keyword", "semantic", "hybrid"]
+
+Integer = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  # the range of an INTEGER column
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
@@ -135,15 +137,17 @@ class NewDocument(Struct, frozen=True, kw_only=True):
     run: str | None = None  # the import run that saw it, for sweeping what it no longer saw
 
 
-class Document(Struct, frozen=True, kw_only=True):
-    """A document as it is kept. `updated_at` is the document's own, `indexed_at` ours."""
+class DocumentHeader(Struct, frozen=True, kw_only=True):
+    """A stored document without its body. `updated_at` is the document's own date.
+
+    `indexed_at` is the time at which the engine stored this version of it.
+    """
 
     rowid: int
     id: str
     source: str
     source_id: str
     title: str
-    body: str
     author: str | None
     url: str | None
     content_type: str
@@ -153,6 +157,12 @@ class Document(Struct, frozen=True, kw_only=True):
     indexed_at: int
     chunks: int
     run: str | None = None
+
+
+class Document(DocumentHeader, frozen=True, kw_only=True):
+    """A stored document with its body."""
+
+    body: str
 
 
 class Upserted(Struct, frozen=True, kw_only=True):
@@ -391,8 +401,8 @@ class Filters(Struct, frozen=True, kw_only=True):
     levels: tuple[str, ...] = ()
     actor: str | None = None
     event_type: str | None = None
-    since: int | None = None  # occurred_at, inclusive
-    until: int | None = None  # occurred_at, exclusive
+    since: Integer | None = None  # occurred_at, inclusive
+    until: Integer | None = None  # occurred_at, exclusive
     min_confidence: float | None = None
     metadata: Mapping[str, Any] = {}  # each named member equals this
     contains: str | None = None  # each word of it, case-insensitive, in title or text

@@ -1,7 +1,8 @@
-"""What may be stored: every rule about values, in one place, checked before anything is written.
+"""The rules for values that may be stored, each as a function that raises `InvalidInput`.
 
-A text is kept only if it comes back byte-identical. SQLite's `length()` and FTS stop at U+0000,
-half a surrogate pair cannot be encoded, and NaN becomes NULL without a word; so these are refused.
+A text is accepted only if it comes back byte-identical. SQLite's `length()` and FTS5 stop at
+U+0000, an unpaired surrogate cannot be encoded, and SQLite stores NaN as NULL; so these values
+are refused.
 """
 
 import math
@@ -9,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
-import msgspec
+import orjson
 
 from store.errors import (
     BankNameInvalid,
@@ -25,19 +26,19 @@ TIME_LIMIT: Final = 253_402_300_800_000  # the year 10000, in unix milliseconds
 BANK_NAME_LIMIT: Final = 256
 LIST_LIMIT: Final = 1_000
 WEIGHT_LIMIT: Final = 1e6
-QUERY_LIMIT: Final = 65_536  # characters of a query that are looked at
+QUERY_LIMIT: Final = 65_536  # characters; the rest of a query is ignored
 
 
-def plain_text(field: str, value: Any) -> str:
-    """A text of Python's own type (an enum's member is another) that SQLite takes as it is."""
+def storable_text(field: str, value: Any) -> str:
+    """A text that SQLite can bind. A subclass of `str` (a member of an enum) becomes a `str`."""
     if not isinstance(value, str):
-        raise InvalidInput(field, "must be a text")
+        raise InvalidInput(field, "must be a string")
     _size(field, value)
     return value if type(value) is str else str.__str__(value)
 
 
-def real(field: str, value: Any) -> float:
-    """A finite number, as a column of reals gives it back: 1 is 1.0, and -0.0 is 0.0."""
+def finite_float(field: str, value: Any) -> float:
+    """A finite number as a REAL column returns it: 1 becomes 1.0, and -0.0 becomes 0.0."""
     if type(value) is float and math.isfinite(value) and value != 0.0:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -50,8 +51,8 @@ def real(field: str, value: Any) -> float:
     return number + 0.0
 
 
-def whole(field: str, value: Any) -> int:
-    """A whole number, as a column of integers gives it back: 2.0 is 2, and 2.5 is refused."""
+def integer(field: str, value: Any) -> int:
+    """A number as an INTEGER column returns it: 2.0 becomes 2, and 2.5 is refused."""
     if type(value) is int and -(2**63) <= value < 2**63:
         return value
     if isinstance(value, float):
@@ -65,7 +66,7 @@ def whole(field: str, value: Any) -> int:
 
 
 def check_text(field: str, value: str, *, limit: int = TEXT_LIMIT, empty: bool = True) -> None:
-    """A text that can be kept and given back as it is."""
+    """Check that a text can be stored and is at most `limit` bytes of UTF-8."""
     size = _size(field, value)
     if size > limit:
         raise TextTooLong(field, size, limit)
@@ -74,18 +75,18 @@ def check_text(field: str, value: str, *, limit: int = TEXT_LIMIT, empty: bool =
 
 
 def _size(field: str, value: str) -> int:
-    """The bytes of a text in UTF-8, if it has any."""
+    """The size of a text in bytes of UTF-8. Raises `TextNotStorable` if it has no UTF-8 form."""
     try:
         size = len(value) if value.isascii() else len(value.encode())
     except UnicodeEncodeError:
-        raise TextNotStorable(field, "must not hold half a surrogate pair") from None
+        raise TextNotStorable(field, "must not contain an unpaired surrogate") from None
     if "\x00" in value:
-        raise TextNotStorable(field, "must not hold U+0000")
+        raise TextNotStorable(field, "must not contain U+0000")
     return size
 
 
 def check_labels(**labels: str | None) -> None:
-    """Short texts: titles, names, ids of others. The keyword is the field's name."""
+    """Check short texts (titles, names, foreign ids). Each keyword is the name of a field."""
     for field, value in labels.items():
         if value is not None:
             check_text(field, value, limit=SHORT_LIMIT)
@@ -99,7 +100,7 @@ def check_list(field: str, values: Iterable[str], *, limit: int = SHORT_LIMIT) -
 
 
 def check_share(field: str, value: float | None) -> None:
-    """A number from 0 to 1."""
+    """Check that a number is from 0 to 1."""
     if value is None:
         return
     check_finite(field, value)
@@ -108,7 +109,7 @@ def check_share(field: str, value: float | None) -> None:
 
 
 def check_weight(field: str, value: float | None) -> None:
-    """How much one side of a search counts; only the share of the two matters."""
+    """Check the weight of one side of a hybrid search. Only the ratio of the two weights counts."""
     if value is not None and not 0.0 <= value <= WEIGHT_LIMIT:
         raise InvalidInput(field, f"must be from 0 to {WEIGHT_LIMIT:g}")
 
@@ -135,27 +136,27 @@ def check_range(field: str, value: int, least: int, most: int) -> None:
 
 
 def encode_json(field: str, value: Mapping[str, Any] | list[Any] | tuple[Any, ...]) -> str:
-    """JSON that decodes to the same value, or an error that says which part cannot."""
+    """The value as JSON. Raises `InvalidInput` naming the member that JSON cannot represent."""
     if not value:
         return "{}" if isinstance(value, Mapping) else "[]"
-    encoded = msgspec.json.encode(plain_json(field, value))
+    encoded = orjson.dumps(plain_json(field, value))
     if len(encoded) > METADATA_LIMIT:
         raise TextTooLong(field, len(encoded), METADATA_LIMIT)
     return encoded.decode()
 
 
 def plain_json(field: str, value: Any, depth: int = 0) -> Any:
-    """The same value made of JSON's own types only, or an error that says which part cannot be."""
+    """The same value in JSON's own types. Raises `InvalidInput` naming the member that has none."""
     if depth > DEPTH_LIMIT:
         raise InvalidInput(field, f"must not be nested more than {DEPTH_LIMIT} deep")
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
         check_text(field, value)
-        return value if type(value) is str else plain_text(field, value)
+        return value if type(value) is str else storable_text(field, value)
     if isinstance(value, int):
         if not -(2**63) <= value < 2**63:
-            raise InvalidInput(field, "must hold whole numbers of at most 64 bits")
+            raise InvalidInput(field, "must contain only whole numbers of at most 64 bits")
         return value if type(value) is int else int(value)
     if isinstance(value, float):
         check_finite(field, value)
@@ -164,7 +165,7 @@ def plain_json(field: str, value: Any, depth: int = 0) -> Any:
         return _plain_object(field, cast("Mapping[Any, Any]", value), depth)
     if isinstance(value, list | tuple):
         return [plain_json(field, member, depth + 1) for member in cast(Any, value)]
-    raise InvalidInput(field, "must be made of JSON values")
+    raise InvalidInput(field, "must consist of JSON values")
 
 
 def _plain_object(field: str, value: Mapping[Any, Any], depth: int) -> Mapping[str, Any]:
@@ -172,16 +173,20 @@ def _plain_object(field: str, value: Mapping[Any, Any], depth: int) -> Mapping[s
     is_plain = type(value) is dict
     for key, member in value.items():
         if not isinstance(key, str):
-            raise InvalidInput(field, "must have texts as keys")
+            raise InvalidInput(field, "must have strings as keys")
         check_text(field, key)
-        name = key if type(key) is str else plain_text(field, key)
+        name = key if type(key) is str else storable_text(field, key)
         plain[name] = plain_json(f"{field}.{key}"[:200], member, depth + 1)
         is_plain = is_plain and name is key and plain[name] is member
     return value if is_plain else plain
 
 
 def plain_query(text: str) -> str:
-    """A query that can be encoded. Any string is one; what could not be stored asks for nothing."""
+    """The query in a form that can be encoded.
+
+    Any string is accepted: characters that cannot be stored are replaced, because no item can
+    contain them. Characters beyond `QUERY_LIMIT` are ignored.
+    """
     text = text[:QUERY_LIMIT]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
@@ -189,9 +194,9 @@ def plain_query(text: str) -> str:
 
 
 def bank_name(name: str) -> str:
-    """The name in its one spelling (NFC). A name is never a path, so most signs may be in it.
+    """The name in Unicode normal form C. A name is never used as a path, so few are refused.
 
-    Nothing is trimmed and no case is folded: "Work" and "work" are two banks.
+    Names are neither trimmed nor case-folded: "Work" and "work" are two banks.
     """
     try:
         check_text("bank", name)
@@ -200,6 +205,6 @@ def bank_name(name: str) -> str:
     name = unicodedata.normalize("NFC", name)
     if not 1 <= len(name) <= BANK_NAME_LIMIT:
         raise BankNameInvalid(f"must have from 1 to {BANK_NAME_LIMIT} characters")
-    if any(unicodedata.category(sign) in ("Cc", "Zl", "Zp") for sign in name):
-        raise BankNameInvalid("must not hold control characters or line breaks")
+    if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in name):
+        raise BankNameInvalid("must not contain control characters or line breaks")
     return name

@@ -1,1 +1,1 @@
-"""A small correct server, and flaws to break it with, one at a time."""
+"""A small correct reference server, and defects that can be injected into it one at a time."""

@@ -1,7 +1,7 @@
-"""Run the reference server, whole or with a flaw: `python -m conformance.broken [--flaw NAME]`.
+"""Runs the reference server: `python -m conformance.broken [--defect NAME]`.
 
-On stdio, with `--unix PATH` on a socket, or with `--http` on a free port, whose URL and tokens are
-printed first. `--list` names the flaws.
+It serves stdio, a unix socket with `--unix PATH`, or HTTP on a free port with `--http` (the URL and
+the tokens are printed first). `--list` prints the defects.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from conformance.broken.flaw import FLAWS, SOUND, Flaw
+from conformance.broken.defects.registry import DEFECTS, NO_DEFECT, Defect
 from conformance.broken.reference import Connection, Server, write_all
 
 
-def serve_stdio(flaw: Flaw) -> int:
-    """Serve descriptors 0 and 1; whatever else is printed goes to stderr."""
-    server = Server(flaw)
+def serve_stdio(defect: Defect) -> int:
+    """Serve descriptors 0 and 1. Other output of this process goes to stderr."""
+    server = Server(defect)
     quirk = server.quirk
     has_stderr = _is_open(2)
-    if not has_stderr:  # before a copy of stdout can take the number 2
+    if not has_stderr:  # otherwise the copy of stdout below could become descriptor 2
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     out = os.dup(1)
     if not quirk("prints"):
@@ -78,7 +78,7 @@ def _is_open(fd: int) -> bool:
 
 
 def listen(path: str, server: Server) -> socket.socket:
-    """A socket to be reached by its owner only, unless the flaw says otherwise."""
+    """Listen on a socket that only its owner can open, unless a defect changes that."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -89,7 +89,7 @@ def listen(path: str, server: Server) -> socket.socket:
 
 
 def accept(listener: socket.socket, server: Server) -> None:
-    """Serve every connection in a thread of its own, until the listener is closed."""
+    """Serve each connection in its own thread until the listener is closed."""
     while True:
         try:
             accepted, _ = listener.accept()
@@ -108,35 +108,35 @@ def serve_socket(server: Server, accepted: socket.socket) -> None:
 
 
 def main() -> int:
-    from conformance.broken import flaws
+    from conformance.broken import defects
 
-    flaws.load()
+    defects.load()
     parser = argparse.ArgumentParser(prog="conformance.broken", description=__doc__)
-    parser.add_argument("--flaw", default="none", metavar="NAME")
+    parser.add_argument("--defect", default="none", metavar="NAME")
     parser.add_argument("--unix", metavar="PATH")
     parser.add_argument("--http", action="store_true")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     if options.list:
-        for flaw in FLAWS.values():
-            print(f"{flaw.name:<28} {' '.join(flaw.cases):<40} {flaw.about}")
+        for defect in DEFECTS.values():
+            print(f"{defect.name:<28} {' '.join(defect.cases):<40} {defect.about}")
         return 0
-    flaw = FLAWS.get(options.flaw, SOUND)
-    if flaw.name != options.flaw:
-        print(f"no flaw called {options.flaw!r}; --list names them", file=sys.stderr)
+    defect = DEFECTS.get(options.defect, NO_DEFECT)
+    if defect.name != options.defect:
+        print(f"no defect is called {options.defect!r}; see --list", file=sys.stderr)
         return 2
     if options.unix:
-        server = Server(flaw)
+        server = Server(defect)
         accept(listen(options.unix, server), server)
         return 0
     if options.http:
-        from conformance.broken.web import TOKENS, HostedWeb
+        from conformance.broken.http_server import TOKENS, HttpReferenceServer
 
-        print(HostedWeb(flaw).url, *TOKENS, flush=True)
+        print(HttpReferenceServer(defect).url, *TOKENS, flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
         return 0
-    return serve_stdio(flaw)
+    return serve_stdio(defect)
 
 
 if __name__ == "__main__":

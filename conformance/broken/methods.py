@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from conformance.broken import catalogue, toolbox
-from conformance.broken.values import INFO, Refusal
-from conformance.frames import key
+from conformance.broken import fixtures, tools
+from conformance.broken.errors import INFO, RpcError
+from conformance.client.frames import key
 from conformance.revisions import ALL, LEVELS, SUBSCRIPTION_ID, B, C, D
 from conformance.revisions import LEGACY as LEGACY_DATES
 
@@ -37,14 +37,14 @@ def initialize(call: Call) -> None:
     version = call.params.get("protocolVersion")
     connection = call.connection
     if call.modern:
-        raise Refusal(-32601, "no such method")
+        raise RpcError(-32601, "no such method")
     if connection.revision is not None and not connection.quirk("renegotiates"):
-        raise Refusal(-32600, "already initialised")
+        raise RpcError(-32600, "already initialised")
     if not isinstance(version, str):
-        raise Refusal(-32602, "protocolVersion is not a string")
+        raise RpcError(-32602, "protocolVersion is not a string")
     for member in ("capabilities", "clientInfo"):
         if not isinstance(call.params.get(member), dict):
-            raise Refusal(-32602, f"{member} is not an object")
+            raise RpcError(-32602, f"{member} is not an object")
     agreed = version if version in LEGACY_DATES else D
     if connection.quirk("one_state"):
         agreed = connection.server.remembered = connection.server.remembered or agreed
@@ -86,17 +86,17 @@ def discover(call: Call) -> None:
 def paged(
     member: str, size: int, items: Callable[[str], list[dict[str, Any]]]
 ) -> Callable[[Call], None]:
-    """A list method that gives `size` items at a time."""
+    """A list method with pages of `size` items."""
 
     def method(call: Call) -> None:
         cursor = call.params.get("cursor")
         start = 0
         if "cursor" in call.params:
             if not isinstance(cursor, str):
-                raise Refusal(-32602, "cursor is not a string")
+                raise RpcError(-32602, "cursor is not a string")
             name, _, place = cursor.partition("@")
             if name != member or not place.isdigit():
-                raise Refusal(-32602, "no such cursor")
+                raise RpcError(-32602, "no such cursor")
             start = int(place)
         everything = items(call.revision)
         result: dict[str, Any] = {member: everything[start : start + size]}
@@ -110,22 +110,22 @@ def paged(
 def _string(call: Call, name: str) -> str:
     value = call.params.get(name)
     if not isinstance(value, str):
-        raise Refusal(-32602, f"{name} is not a string")
+        raise RpcError(-32602, f"{name} is not a string")
     return value
 
 
 def read(call: Call) -> None:
     uri = _string(call, "uri")
-    contents = catalogue.read(uri)
+    contents = fixtures.read(uri)
     if contents is None:
-        raise Refusal(-32602 if call.modern else -32002, "no such resource", {"uri": uri})
+        raise RpcError(-32602 if call.modern else -32002, "no such resource", {"uri": uri})
     call.answer({"result": cached(call, {"contents": [contents]})})
 
 
 def subscribe(call: Call) -> None:
     uri = _string(call, "uri")
-    if catalogue.read(uri) is None:
-        raise Refusal(-32002, "no such resource", {"uri": uri})
+    if fixtures.read(uri) is None:
+        raise RpcError(-32002, "no such resource", {"uri": uri})
     call.connection.watched.add(uri)
     call.answer({"result": {}})
 
@@ -137,23 +137,23 @@ def unsubscribe(call: Call) -> None:
 
 def prompt(call: Call) -> None:
     name = _string(call, "name")
-    if name not in catalogue.PROMPTS:
-        raise Refusal(-32602, "no such prompt")
+    if name not in fixtures.PROMPTS:
+        raise RpcError(-32602, "no such prompt")
     arguments = call.params.get("arguments", {})
-    for argument in catalogue.PROMPTS[name]:
+    for argument in fixtures.PROMPTS[name]:
         if not isinstance(arguments, dict) or not isinstance(arguments.get(argument), str):
-            raise Refusal(-32602, f"argument {argument} is not a string")
-    call.answer({"result": {"messages": catalogue.messages(name, arguments)}})
+            raise RpcError(-32602, f"argument {argument} is not a string")
+    call.answer({"result": {"messages": fixtures.messages(name, arguments)}})
 
 
 def complete(call: Call) -> None:
     ref, argument = call.params.get("ref"), call.params.get("argument")
     if not isinstance(ref, dict) or ref.get("type") not in ("ref/prompt", "ref/resource"):
-        raise Refusal(-32602, "ref is no reference")
+        raise RpcError(-32602, "ref is no reference")
     if not isinstance(argument, dict) or not isinstance(argument.get("value"), str):
-        raise Refusal(-32602, "argument has no value")
-    if ref["type"] == "ref/prompt" and ref.get("name") not in catalogue.PROMPTS:
-        raise Refusal(-32602, "no such prompt")
+        raise RpcError(-32602, "argument has no value")
+    if ref["type"] == "ref/prompt" and ref.get("name") not in fixtures.PROMPTS:
+        raise RpcError(-32602, "no such prompt")
     words = [w for w in ("paris", "park", "party") if w.startswith(argument["value"])]
     found = {"values": words, "total": len(words), "hasMore": False}
     call.answer({"result": {"completion": found}})
@@ -162,7 +162,7 @@ def complete(call: Call) -> None:
 def set_level(call: Call) -> None:
     level = call.params.get("level")
     if level not in LEVELS:
-        raise Refusal(-32602, "no such level")
+        raise RpcError(-32602, "no such level")
     target = call.connection
     if target.quirk("one_level"):
         for connection in target.server.connections:
@@ -182,26 +182,26 @@ FILTER = {
 def listen(call: Call) -> None:
     wanted = call.params.get("notifications")
     if not isinstance(wanted, dict):
-        raise Refusal(-32602, "notifications is not an object")
+        raise RpcError(-32602, "notifications is not an object")
     for name, kind in FILTER.items():
         if name in wanted and not isinstance(wanted[name], kind):
-            raise Refusal(-32602, f"notifications.{name} has the wrong type")
+            raise RpcError(-32602, f"notifications.{name} has the wrong type")
     honoured = {name: value for name, value in wanted.items() if name in FILTER and value}
     connection, id = call.connection, call.request["id"]
     with connection.lock:
         connection.in_flight.pop(key(id), None)
         connection.listens[key(id)] = (id, honoured)
     params = {"_meta": subscription(id), "notifications": honoured}
-    connection.note("notifications/subscriptions/acknowledged", params)
+    connection.notify("notifications/subscriptions/acknowledged", params)
 
 
 SHARED: dict[str, Method] = {
-    "tools/list": paged("tools", 20, catalogue.tools),
-    "tools/call": toolbox.call_tool,
-    "resources/list": paged("resources", 2, catalogue.resources),
-    "resources/templates/list": paged("resourceTemplates", 2, catalogue.templates),
+    "tools/list": paged("tools", 20, fixtures.tools),
+    "tools/call": tools.call_tool,
+    "resources/list": paged("resources", 2, fixtures.resources),
+    "resources/templates/list": paged("resourceTemplates", 2, fixtures.templates),
     "resources/read": read,
-    "prompts/list": paged("prompts", 3, catalogue.prompts),
+    "prompts/list": paged("prompts", 3, fixtures.prompts),
     "prompts/get": prompt,
     "completion/complete": complete,
 }

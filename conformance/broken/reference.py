@@ -1,7 +1,8 @@
-"""A correct server, small enough to read: five revisions, both eras, one thread a connection.
+"""The reference server: correct, small, five revisions, both eras, one thread for each connection.
 
-It exists to be broken. It knows nothing of the checks; the flaw in it, if any, hooks into the
-places where bytes and messages pass.
+Every check is proven with it: the check passes on the correct server and fails when a defect is
+injected. The server does not know the checks. Defects hook into the code that reads and writes
+bytes and messages.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance.broken import methods
-from conformance.broken.flaw import SOUND, Flaw
-from conformance.broken.values import INFO, Refusal
-from conformance.frames import key
+from conformance.broken.defects.registry import NO_DEFECT, Defect
+from conformance.broken.errors import INFO, RpcError
+from conformance.client.frames import key
 from conformance.revisions import (
     ALL,
     CLIENT_CAPABILITIES,
@@ -36,10 +37,10 @@ LIMIT = 4 * 1024 * 1024
 
 
 class Server:
-    """What all connections share."""
+    """State that all connections share."""
 
-    def __init__(self, flaw: Flaw = SOUND) -> None:
-        self.flaw = flaw
+    def __init__(self, defect: Defect = NO_DEFECT) -> None:
+        self.defect = defect
         self.tally = {"started": 0, "finished": 0, "cancelled": 0}
         self.connections: list[Connection] = []
         self.lock = threading.Lock()
@@ -48,16 +49,16 @@ class Server:
         self.dead = False
 
     def quirk(self, name: str) -> Any:
-        return self.flaw.quirks.get(name)
+        return self.defect.quirks.get(name)
 
     def changed(self, what: str) -> None:
-        """Tell everybody who wants to know that a list changed."""
+        """Notify all subscribed connections that a list changed."""
         for connection in list(self.connections):
-            connection.tell_changed(what)
+            connection.notify_changed(what)
 
 
 class Batch:
-    """Answers to an array, gathered until the last is there."""
+    """Responses to a batch, collected until the last one arrives."""
 
     def __init__(self, connection: Connection, count: int) -> None:
         self.connection = connection
@@ -70,12 +71,12 @@ class Batch:
             self.answers.append(answer)
         self.waiting -= 1
         if self.waiting == 0 and (self.answers or self.connection.quirk("empty_batch")):
-            # Whoever settles the last element, it is the batch that is answered.
+            # The batch is answered in its own context, not in the context of its last element.
             self._context.run(self.connection.write, self.answers)
 
 
 class Call:
-    """One request being answered."""
+    """One request in flight."""
 
     def __init__(
         self, connection: Connection, request: dict[str, Any], batch: Batch | None
@@ -127,17 +128,17 @@ class Connection:
         self.broken = False
         self._ids = itertools.count(1)
         self._write = write
-        self._out = threading.RLock()  # a signal handler may write while we are writing
+        self._out = threading.RLock()  # a signal handler can write during a write
         with server.lock:
             server.connections.append(self)
 
     def quirk(self, name: str) -> Any:
         return self.server.quirk(name)
 
-    # -- bytes --------------------------------------------------------------------------------
+    # -- bytes ------------------------------------------------------------------------------------
 
     def serve(self, read: Callable[[], bytes]) -> None:
-        """Until the end of input: cut lines and handle them."""
+        """Read lines and handle them until the end of input."""
         buffer = bytearray()
         skipping = False
         while chunk := read():
@@ -159,14 +160,14 @@ class Connection:
                     raise BrokenPipeError
             if len(buffer) > (self.quirk("limit") or LIMIT):
                 if not skipping:
-                    self.respond({}, self.error(None, Refusal(-32600, "line too long")), None)
+                    self.respond({}, self.error(None, RpcError(-32600, "line too long")), None)
                 skipping = True
                 buffer.clear()
         if buffer and self.quirk("hangs_at_eof"):
             time.sleep(4)
 
     def finish(self, seconds: float) -> None:
-        """Give what is in flight a moment to end, then cut it off."""
+        """Wait for calls in flight, then cancel the rest."""
         until = time.monotonic() + seconds
         while self.in_flight and time.monotonic() < until and not self.quirk("hasty"):
             time.sleep(0.01)
@@ -179,8 +180,8 @@ class Connection:
 
     def write(self, message: Any) -> None:
         data = message if isinstance(message, bytes) else _dump(message)
-        if self.server.flaw.out is not None:
-            data = self.server.flaw.out(self, data)
+        if self.server.defect.out is not None:
+            data = self.server.defect.out(self, data)
         with self._out:
             try:
                 self._write(data)
@@ -188,7 +189,7 @@ class Connection:
                 self.broken = True
 
     def send(self, told: Any) -> None:
-        """Write what a hook left of a message."""
+        """Write the return value of a hook: nothing, one message or several."""
         if isinstance(told, list):
             for part in told:
                 self.send(part)
@@ -198,7 +199,7 @@ class Connection:
     def respond(
         self, request: dict[str, Any], response: dict[str, Any], batch: Batch | None
     ) -> None:
-        hook = self.server.flaw.reply
+        hook = self.server.defect.reply
         told = hook(self, request, response) if hook is not None else response
         if batch is not None:
             batch.settle(told)
@@ -206,27 +207,27 @@ class Connection:
             self.send(told)
 
     def detach(self) -> None:
-        """Let go of the response a call is answered on, where there is such a thing."""
+        """End the HTTP response of the current call. Does nothing on other transports."""
 
-    def note(self, method: str, params: dict[str, Any] | None = None, **more: Any) -> None:
+    def notify(self, method: str, params: dict[str, Any] | None = None, **more: Any) -> None:
         message: dict[str, Any] = {"jsonrpc": "2.0", **more, "method": method}
         if params is not None:
             message["params"] = params
-        hook = self.server.flaw.note
+        hook = self.server.defect.notification
         self.send(hook(self, message) if hook is not None else message)
 
-    def error(self, id: Any, refusal: Refusal) -> dict[str, Any]:
-        return {"jsonrpc": "2.0", "id": id, "error": refusal.as_error()}
+    def error(self, id: Any, error: RpcError) -> dict[str, Any]:
+        return {"jsonrpc": "2.0", "id": id, "error": error.as_error()}
 
-    # -- messages -----------------------------------------------------------------------------
+    # -- messages ---------------------------------------------------------------------------------
 
     def handle_line(self, line: bytes) -> None:
         if self.server.dead:
             return
         if len(self.server.connections) > 50 and self.quirk("slow_in_a_crowd"):
             time.sleep(0.3)
-        if self.server.flaw.line is not None:
-            spoiled = self.server.flaw.line(self, line)
+        if self.server.defect.line is not None:
+            spoiled = self.server.defect.line(self, line)
             if spoiled is None:
                 return
             line = spoiled
@@ -235,10 +236,10 @@ class Connection:
         try:
             value = json.loads(line.decode("utf-8"), parse_constant=_refuse)
         except (ValueError, RecursionError):
-            self.respond({}, self.error(None, Refusal(-32700, "not JSON")), None)
+            self.respond({}, self.error(None, RpcError(-32700, "not JSON")), None)
             return
-        if self.server.flaw.message is not None:
-            value = self.server.flaw.message(self, value)
+        if self.server.defect.message is not None:
+            value = self.server.defect.message(self, value)
             if value is None:
                 return
         if isinstance(value, list):
@@ -248,54 +249,54 @@ class Connection:
 
     def handle_batch(self, elements: list[Any]) -> None:
         if self.revision != B or not elements:
-            refusal = Refusal(-32600, "an array is no message here")
-            self.respond({}, self.error(None, refusal), None)
+            error = RpcError(-32600, "an array is no message here")
+            self.respond({}, self.error(None, error), None)
             return
-        wanted = [e for e in elements if not (isinstance(e, dict) and _is_notice(e))]
+        wanted = [e for e in elements if not (isinstance(e, dict) and _is_notification(e))]
         batch = Batch(self, len(wanted))
         for element in elements:
             if isinstance(element, dict) and element.get("method") == "initialize":
-                told = self.error(element.get("id"), Refusal(-32600, "initialize comes alone"))
+                told = self.error(element.get("id"), RpcError(-32600, "initialize comes alone"))
                 self.respond(element, told, batch)
             else:
                 self.handle(element, batch)
 
     def handle(self, message: Any, batch: Batch | None) -> None:
         if batch is None and _is_response(message):
-            self.answered(message)
+            self.handle_response(message)
             return
-        if isinstance(message, dict) and _is_notice(message):
-            self.noticed(message["method"], message.get("params"))
+        if isinstance(message, dict) and _is_notification(message):
+            self.handle_notification(message["method"], message.get("params"))
             return
         id = message.get("id") if isinstance(message, dict) else None
         readable = isinstance(id, str | int) and not isinstance(id, bool)
         if not isinstance(message, dict) or not readable or not _is_request(message):
-            told = self.error(id if readable else None, Refusal(-32600, "not a request"))
+            told = self.error(id if readable else None, RpcError(-32600, "not a request"))
             self.respond(message if isinstance(message, dict) else {}, told, batch)
             return
         with self.lock:
             if key(id) in self.in_flight or key(id) in self.listens:
-                refusal = Refusal(-32600, "that id is in use", {"duplicateId": id})
-                self.respond({}, self.error(None, refusal), batch)
+                error = RpcError(-32600, "that id is in use", {"duplicateId": id})
+                self.respond({}, self.error(None, error), batch)
                 return
             call = Call(self, message, batch)
             self.in_flight[key(id)] = call
         try:
             self.begin(call)
-        except Refusal as refusal:
-            call.answer({"error": refusal.as_error()})
+        except RpcError as error:
+            call.answer({"error": error.as_error()})
 
     def begin(self, call: Call) -> None:
-        """Decide the era, check the envelope, and let the method answer."""
+        """Determine the era, check the envelope, and run the method."""
         params = call.request.get("params")
         if params is not None and not isinstance(params, dict):
-            raise Refusal(-32602, "params is not an object")
+            raise RpcError(-32602, "params is not an object")
         call.params = dict(params or {})
         method = call.request["method"]
         meta = call.params.get("_meta", {})
         if not isinstance(meta, dict):
             if not self.quirk("serves_early"):
-                raise Refusal(-32602, "_meta is not an object")
+                raise RpcError(-32602, "_meta is not an object")
             meta = {}
         handshake = method == "initialize" and isinstance(call.params.get("protocolVersion"), str)
         if PROTOCOL_VERSION in meta and not handshake:
@@ -304,41 +305,41 @@ class Connection:
         elif method != "initialize" and self.revision is None:
             if method != "ping" and not self.quirk("serves_early"):
                 code = -32602 if method in methods.LEGACY or method in methods.MODERN else -32601
-                raise Refusal(code, "initialize first, or send a _meta with a protocol version")
+                raise RpcError(code, "initialize first, or send a _meta with a protocol version")
         else:
             call.revision = self.revision or D
             call.capabilities = self.capabilities
             call.log_level = self.log_level
         table = methods.MODERN if call.modern else methods.LEGACY
         if method not in table:
-            raise Refusal(-32601, "no such method")
+            raise RpcError(-32601, "no such method")
         token = meta.get("progressToken")
         if token is not None and (isinstance(token, bool) or not isinstance(token, str | int)):
-            raise Refusal(-32602, "progressToken is neither a string nor an integer")
+            raise RpcError(-32602, "progressToken is neither a string nor an integer")
         table[method](call)
 
     def _open_modern(self, call: Call, meta: dict[str, Any]) -> None:
         version = meta[PROTOCOL_VERSION]
         if not isinstance(meta.get(CLIENT_CAPABILITIES), dict):
-            raise Refusal(-32602, "_meta lacks client capabilities")
+            raise RpcError(-32602, "_meta lacks client capabilities")
         if not isinstance(version, str):
-            raise Refusal(-32602, "the protocol version is not a string")
+            raise RpcError(-32602, "the protocol version is not a string")
         if version != E:
             data = {"supported": [*reversed(ALL)], "requested": version}
-            raise Refusal(-32022, "Unsupported protocol version", data)
+            raise RpcError(-32022, "Unsupported protocol version", data)
         if LOG_LEVEL in meta and meta[LOG_LEVEL] not in LEVELS:
-            raise Refusal(-32602, "no such log level")
+            raise RpcError(-32602, "no such log level")
         call.capabilities = meta[CLIENT_CAPABILITIES]
         call.log_level = meta.get(LOG_LEVEL)
 
-    # -- the other direction ------------------------------------------------------------------
+    # -- notifications and requests to the client -------------------------------------------------
 
-    def noticed(self, method: str, params: Any) -> None:
+    def handle_notification(self, method: str, params: Any) -> None:
         if method == "notifications/initialized" and self.revision is not None:
             self.initialized = True
         if method == "notifications/cancelled" and isinstance(params, dict):
-            everybody = self.server.connections if self.quirk("cancels_anywhere") else [self]
-            for connection in list(everybody):
+            targets = self.server.connections if self.quirk("cancels_anywhere") else [self]
+            for connection in list(targets):
                 connection.cancel(params.get("requestId"))
 
     def cancel(self, id: Any) -> None:
@@ -358,17 +359,17 @@ class Connection:
                     if call.batch is not None:
                         call.batch.settle(None)
 
-    def answered(self, message: dict[str, Any]) -> None:
+    def handle_response(self, message: dict[str, Any]) -> None:
         box = self.asked.pop(message.get("id"), None)
         if box is not None:
             box.put(message)
 
     def ask(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any] | None:
-        """Ask the client something and wait for what it says."""
+        """Send a request to the client and wait for its response."""
         id = 1 if self.quirk("same_request_id") else next(self._ids)
         box: queue.Queue[dict[str, Any]] = queue.Queue()
         self.asked[id] = box
-        self.note(method, params, id=id)
+        self.notify(method, params, id=id)
         for _ in range(400):
             try:
                 return box.get(timeout=0.05)
@@ -377,18 +378,18 @@ class Connection:
                     return None
         return None
 
-    def tell_changed(self, what: str) -> None:
+    def notify_changed(self, what: str) -> None:
         method = f"notifications/{what}/list_changed"
         if self.initialized or self.quirk("tells_everybody"):
-            self.note(method)
+            self.notify(method)
         for id, filter in list(self.listens.values()):
             if filter.get(f"{what}ListChanged") is True:
-                self.note(method, {"_meta": methods.subscription(id)})
+                self.notify(method, {"_meta": methods.subscription(id)})
 
     def end_subscriptions(self) -> None:
-        """Tell every subscriber that this is the end."""
+        """End every subscription."""
         for id, _ in list(self.listens.values()):
-            self.note("notifications/cancelled", {"requestId": id})
+            self.notify("notifications/cancelled", {"requestId": id})
             meta = {SERVER_INFO: INFO, **methods.subscription(id)}
             result = {"resultType": "complete", "_meta": meta}
             self.respond({"id": id}, {"jsonrpc": "2.0", "id": id, "result": result}, None)
@@ -408,7 +409,7 @@ def _is_response(message: Any) -> bool:
     return ("result" in message) != ("error" in message)
 
 
-def _is_notice(message: dict[str, Any]) -> bool:
+def _is_notification(message: dict[str, Any]) -> bool:
     return (
         "id" not in message
         and message.get("jsonrpc") == "2.0"
@@ -428,7 +429,7 @@ def _is_request(message: dict[str, Any]) -> bool:
 
 
 def write_all(fd: int) -> Callable[[bytes], None]:
-    """A writer that finishes what it begins."""
+    """A function that writes all bytes of its argument to a descriptor."""
 
     def write(data: bytes) -> None:
         view = memoryview(data)

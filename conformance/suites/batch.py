@@ -1,4 +1,4 @@
-"""B: arrays of messages: required in 2025-03-26, refused elsewhere."""
+"""B: JSON-RPC batches: required in 2025-03-26, rejected in the other revisions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import Failed, case, cases_of, fail, need
+from conformance.client.frames import Frame, dump, key, show
+from conformance.client.peer import Peer
 from conformance.context import Context
-from conformance.frames import Frame, dump, key, show
-from conformance.peer import Peer
 
 NOTICE = {"jsonrpc": "2.0", "method": "notifications/conform"}
 
 
 def send_batch(peer: Peer, elements: list[Any]) -> Frame | None:
-    """The array that answers a batch, or None; connection proven to live."""
+    """Send a batch and return the array that answers it, or None. Also checks the connection."""
     raw = dump(elements)
     peer.expect(elements, raw)
     frames = [f for f in peer.probe(raw) if f.kind not in ("notification", "request")]
@@ -66,7 +66,7 @@ def _only_notifications(ctx: Context) -> None:
 
 @case("B04")
 def _empty(ctx: Context) -> None:
-    ctx.peer.refused(b"[]", (-32600,))
+    ctx.peer.expect_error(b"[]", (-32600,))
 
 
 @case("B05")
@@ -80,7 +80,7 @@ def _scalars(ctx: Context) -> None:
 def _one_bad(ctx: Context) -> None:
     good, unknown = ctx.peer.build("ping"), ctx.peer.build("no/such/method")
     entries = answered(ctx.peer, [{"foo": "bar"}, good, unknown], 3)
-    need("result" in entry(entries, good["id"]), "the good element was spoiled by a bad one")
+    need("result" in entry(entries, good["id"]), "an invalid element affected a valid one")
     error = entry(entries, unknown["id"]).get("error", {})
     need(error.get("code") == -32601, f"the unknown method in a batch gave {error!r}")
 
@@ -107,7 +107,7 @@ def _initialize_batch_first(ctx: Context) -> None:
     peer = ctx.raw()
     raw = dump([_initialize(peer)])
     frames = [f for f in peer.probe(raw) if f.kind not in ("notification", "request")]
-    need(frames, "no answer to a batch with initialize in it as the first frame")
+    need(frames, "no answer to a batch with initialize as the first frame")
     for frame in frames:
         for told in frame.value if frame.kind == "batch" else [frame.value]:
             need("error" in told, f"initialize in a batch succeeded: {show(frame.raw)}")
@@ -116,7 +116,10 @@ def _initialize_batch_first(ctx: Context) -> None:
 @case("B09")
 def _duplicate_ids(ctx: Context) -> None:
     message = ctx.peer.build("ping")
-    need(send_batch(ctx.peer, [message, message]) is not None, "no answer to a batch with twin ids")
+    need(
+        send_batch(ctx.peer, [message, message]) is not None,
+        "no answer to a batch with duplicate ids",
+    )
 
 
 @case("B10")
@@ -171,7 +174,10 @@ def _cancelled_element(ctx: Context) -> None:
     frame = peer.wait(lambda f: f.kind == "batch", 3)
     if frame is None:
         fail("no answer to the rest of a batch after one element was cancelled")
-    need(len(frame.value) == 1, f"{len(frame.value)} entries; only the living element has one")
+    need(
+        len(frame.value) == 1,
+        f"{len(frame.value)} entries; only the element that was not cancelled should have one",
+    )
     entry(frame.value, quick["id"])
 
 

@@ -1,4 +1,4 @@
-"""N: many things at once."""
+"""N: concurrent requests and connections."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 from conformance.check import case, fail, need
+from conformance.client.frames import dump, key, show
 from conformance.context import Context
-from conformance.frames import dump, key, show
 
 
 @case("N01a")
@@ -52,7 +52,7 @@ def _each_once(ctx: Context) -> None:
         counts[key(frame.id)] = counts.get(key(frame.id), 0) + 1
     more = [f for f in peer.marker() if f.kind in ("result", "error")]
     wrong = [name for name, count in counts.items() if count != 1]
-    need(not wrong and not more, f"answered more than once, or never asked: {wrong[:3]}")
+    need(not wrong and not more, f"duplicate or unsolicited responses: {wrong[:3]}")
 
 
 @case("N04")

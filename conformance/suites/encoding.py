@@ -1,24 +1,24 @@
-"""F15 to F21: text: UTF-8 at the edge, and strings that come back as they went in."""
+"""F15 to F21: text encoding: UTF-8 edge cases and strings that must round-trip unchanged."""
 
 from __future__ import annotations
 
 from conformance.check import case, cases_of, need
+from conformance.client.frames import show
 from conformance.context import Context
-from conformance.frames import show
 from conformance.suites.framing import basic, came_back
 
 BAD = "INSERT"
 
 
 def spoiled(ctx: Context, insert: bytes, id: int) -> bytes:
-    """The basic request with bytes put into a string that no server has to look at."""
+    """The basic request with these bytes inside a string that servers may ignore."""
     raw = basic(ctx.peer, id, _meta={"conform/pad": BAD})
     return raw.replace(BAD.encode(), insert)
 
 
 def not_text(ctx: Context, inserts: tuple[bytes, ...]) -> None:
     for insert in inserts:
-        ctx.peer.refused(spoiled(ctx, insert, 5101), (-32700,), may_echo=5101)
+        ctx.peer.expect_error(spoiled(ctx, insert, 5101), (-32700,), may_echo=5101)
 
 
 cases_of(
@@ -38,7 +38,7 @@ cases_of(
 def _invalid_byte_is_not_ignored(ctx: Context) -> None:
     frames = ctx.peer.probe(spoiled(ctx, b"\xff\xfe", 5102))
     answers = [f for f in frames if f.kind in ("result", "error")]
-    need(answers, "a frame that is not UTF-8 was dropped in silence")
+    need(answers, "a frame that is not UTF-8 was dropped silently")
     need(len(answers) == 1, f"a frame that is not UTF-8 was answered {len(answers)} times")
 
 
@@ -46,18 +46,18 @@ def _invalid_byte_is_not_ignored(ctx: Context) -> None:
 def _byte_order_mark(ctx: Context) -> None:
     raw = b"\xef\xbb\xbf" + basic(ctx.peer, 5103)
     answers = [f for f in ctx.peer.probe(raw) if f.kind in ("result", "error")]
-    need(answers, "a frame with a byte order mark was dropped in silence")
+    need(answers, "a frame with a byte order mark was dropped silently")
     if answers[0].kind == "error":
-        need(answers[0].code == -32700, f"it was refused with {answers[0].code!r}")
+        need(answers[0].code == -32700, f"it was rejected with {answers[0].code!r}")
 
 
 def escaped(ctx: Context, inserts: tuple[bytes, ...]) -> None:
-    """A legal escape that some servers cannot store: an answer either way, and readable output."""
+    """A legal escape that some servers cannot store: any answer passes if it is valid JSON."""
     for insert in inserts:
         raw = spoiled(ctx, insert, 5104)
         answers = [f for f in ctx.peer.probe(raw) if f.kind in ("result", "error", "invalid")]
-        need(answers, f"{show(insert)} in a string was dropped in silence")
-        need(answers[0].defect is None, f"the answer {answers[0].defect}: {show(answers[0].raw)}")
+        need(answers, f"{show(insert)} in a string was dropped silently")
+        need(answers[0].problem is None, f"the answer {answers[0].problem}: {show(answers[0].raw)}")
 
 
 cases_of(

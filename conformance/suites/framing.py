@@ -1,4 +1,4 @@
-"""F: lines on a byte stream: where a frame ends, how large it may be, what else is there."""
+"""F: newline framing: line ends, split writes, size limits, and bytes outside frames."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import time
 from typing import Any
 
 from conformance.check import NotApplicable, case, cases_of, fail, need
+from conformance.client.frames import Frame, dump, key, show
+from conformance.client.peer import Peer
+from conformance.client.results import result_of, text_of
+from conformance.client.stdio import resident_bytes
+from conformance.client.wire import Closed, WireError
 from conformance.context import Context
-from conformance.frames import Frame, dump, key, show
-from conformance.peer import Peer, result_of, text_of
-from conformance.wire import Closed, WireError, resident_bytes
 
 
 def accepted(ctx: Context, raw: bytes, id: Any, *, peer: Peer | None = None) -> Frame:
-    """A line that has to be served."""
+    """Send a line that the server must answer with a result."""
     peer = peer or ctx.peer
     peer.send_raw(raw)
     frame = peer.reply(id)
@@ -31,7 +33,7 @@ def basic(peer: Peer, id: Any, **params: Any) -> bytes:
     return raw
 
 
-# -- where a frame ends -------------------------------------------------------------------------
+# -- frame boundaries -----------------------------------------------------------------------------
 
 
 @case("F01a")
@@ -63,7 +65,7 @@ def _crlf(ctx: Context) -> None:
 @case("F06")
 def _blank_lines(ctx: Context) -> None:
     for blank in (b"", b"   \t ", b"\r"):
-        ctx.peer.silent(blank)
+        ctx.peer.expect_silence(blank)
 
 
 @case("F07a")
@@ -82,7 +84,7 @@ def _unicode_line_ends(ctx: Context) -> None:
 @case("F07c")
 def _form_feed(ctx: Context) -> None:
     raw = basic(ctx.peer, 5003).replace(b'"jsonrpc"', b'\x0b\x0c"jsonrpc"', 1)
-    ctx.peer.refused(raw, (-32700,), may_echo=5003)
+    ctx.peer.expect_error(raw, (-32700,), may_echo=5003)
 
 
 @case("F08")
@@ -130,7 +132,9 @@ def _many_in_one_write(ctx: Context) -> None:
         if frame is None:
             fail(f"{len(seen)} of {len(ids)} frames in one write were answered")
         seen.append(frame.id)
-    need(sorted(map(str, seen)) == sorted(ids), "some frame was answered twice and another not")
+    need(
+        sorted(map(str, seen)) == sorted(ids), "one frame was answered twice and another not at all"
+    )
 
 
 @case("F33")
@@ -144,7 +148,7 @@ def _escaped_names(ctx: Context) -> None:
     accepted(ctx, raw + b"\n", 5006)
 
 
-# -- how large ----------------------------------------------------------------------------------
+# -- size limits ----------------------------------------------------------------------------------
 
 
 def large(ctx: Context, size: int) -> None:
@@ -157,7 +161,7 @@ cases_of((("F11a", 100 * 1024), ("F11b", 1024 * 1024)), large)
 
 
 def _endless(ctx: Context, megabytes: int) -> tuple[Peer, int | None, int | None]:
-    """Send a line of that size; gives the peer and the server's memory before and at its worst."""
+    """Send a line of this size; return the peer and the server's memory before and at the peak."""
     peer = ctx.fresh()
     peer.marker()
     pid = peer.wire.pid
@@ -184,16 +188,16 @@ def _over_limit(ctx: Context) -> None:
         fail("no answer to a line of 40 MiB")
     if frame.kind == "error":
         need(frame.code in (-32600, -32700), f"a line of 40 MiB gave {frame.code!r}")
-    need(not [f for f in peer.marker() if f.kind == "error"], "one long line, several errors")
+    need(not [f for f in peer.marker() if f.kind == "error"], "several errors for one long line")
 
 
 @case("F12b")
 def _over_limit_memory(ctx: Context) -> None:
     peer, before, worst = _endless(ctx, 64)
     if before is None or worst is None:
-        raise NotApplicable("the server's memory cannot be read here")
+        raise NotApplicable("the memory of the server process is unknown on this system")
     grown = (worst - before) / 2**20
-    need(grown < 40, f"a line of 64 MiB without an end made the server grow by {grown:.0f} MiB")
+    need(grown < 40, f"a line of 64 MiB without LF made the server grow by {grown:.0f} MiB")
     peer.send_raw(b'"}\n')
     peer.marker(max(ctx.timeout, 10))
 
@@ -208,10 +212,10 @@ def _unterminated_last_line(ctx: Context) -> None:
     with contextlib.suppress(Closed):
         while (frame := peer.next(0.5)) is not None:
             known = frame.kind in ("notification", "error") or key(frame.id) == key(5007)
-            need(known, f"an odd answer to a last line without LF: {show(frame.raw)}")
+            need(known, f"an unexpected response to a last line without LF: {show(frame.raw)}")
 
 
-# -- what the server writes ---------------------------------------------------------------------
+# -- output of the server -------------------------------------------------------------------------
 
 
 @case("F02a")
@@ -220,7 +224,7 @@ def _locale(ctx: Context) -> None:
     peer = ctx.open(ctx.adopt(ctx.stdio().start(env=env)))
     id = "né-\u4e16\U0001f600"
     frame = accepted(ctx, basic(peer, id) + b"\n", id, peer=peer)
-    need(frame.defect is None, f"in the C locale the server's output {frame.defect}")
+    need(frame.problem is None, f"in the C locale the server's output {frame.problem}")
     if ctx.has_role("echo"):
         came_back(ctx, "ünï \u4e16\u754c \U0001f600", peer)
 
@@ -232,7 +236,7 @@ def _printing_tool(ctx: Context) -> None:
     noise = "conform noise on stdout"
     peer.tool(role.tool, role.arguments(text=noise))
     for frame in peer.marker() + peer.inbox:
-        need(frame.defect is None, f"a tool's print reached the wire: {show(frame.raw)}")
+        need(frame.problem is None, f"a tool's print reached the wire: {show(frame.raw)}")
     peer.marker()
 
 
@@ -292,7 +296,7 @@ def _slow_reader(ctx: Context) -> None:
         peer.reply(id)
 
 
-# -- where input comes from and output goes -----------------------------------------------------
+# -- stdin and stdout -----------------------------------------------------------------------------
 
 
 def _from_file(ctx: Context, content: bytes) -> tuple[Peer, int | None]:
@@ -358,5 +362,5 @@ def _broken_pipe(ctx: Context) -> None:
             wire.send(raw, timeout=0.2, reading=False)
     wire.half_close()
     status = wire.wait_exit(ctx.timeout)
-    need(status is not None, "the server goes on without anybody to talk to")
-    need(wire.stderr_bytes < 256 * 1024, f"{wire.stderr_bytes} bytes of complaints on stderr")
+    need(status is not None, "the server keeps running after stdout was closed")
+    need(wire.stderr_bytes < 256 * 1024, f"{wire.stderr_bytes} bytes on stderr")

@@ -6,8 +6,8 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import NotApplicable, case, cases_of, fail, need
+from conformance.client.frames import dump, key, same, show
 from conformance.context import Context
-from conformance.frames import dump, key, same, show
 
 INVALID_REQUEST = (-32600,)
 PARSE_ERROR = (-32700,)
@@ -15,7 +15,7 @@ INVALID_PARAMS = (-32602, -32600)
 
 
 def bare(ctx: Context, **members: Any) -> bytes:
-    """The basic request of the revision with members replaced; None takes a member out."""
+    """The basic request of the revision with members replaced; None removes a member."""
     message = ctx.peer.build(ctx.peer.basic)
     for name, value in members.items():
         if value is None:
@@ -25,7 +25,7 @@ def bare(ctx: Context, **members: Any) -> bytes:
     return dump(message)
 
 
-# -- ids ----------------------------------------------------------------------------------------
+# -- ids ------------------------------------------------------------------------------------------
 
 
 def echoed(ctx: Context, id: Any) -> None:
@@ -99,16 +99,16 @@ def _error_echoes_id(ctx: Context) -> None:
     need(frame.kind == "error", f"a result for an unknown method: {show(frame.raw)}")
 
 
-# -- broken JSON and broken shapes --------------------------------------------------------------
+# -- broken JSON and broken shapes ----------------------------------------------------------------
 
 
 @case("J06")
 def _broken_json(ctx: Context) -> None:
-    ctx.peer.refused(b'{bad json "id": 5}', PARSE_ERROR)
+    ctx.peer.expect_error(b'{bad json "id": 5}', PARSE_ERROR)
 
 
 def unparsable(ctx: Context, spoil: Any) -> None:
-    ctx.peer.refused(spoil(bare(ctx, id=4711)), PARSE_ERROR, may_echo=4711)
+    ctx.peer.expect_error(spoil(bare(ctx, id=4711)), PARSE_ERROR, may_echo=4711)
 
 
 cases_of(
@@ -123,7 +123,7 @@ cases_of(
 
 def not_an_object(ctx: Context, raws: tuple[bytes, ...]) -> None:
     for raw in raws:
-        ctx.peer.refused(raw, INVALID_REQUEST)
+        ctx.peer.expect_error(raw, INVALID_REQUEST)
 
 
 cases_of(
@@ -133,7 +133,7 @@ cases_of(
 
 
 def wrong_shape(ctx: Context, members: dict[str, Any]) -> None:
-    ctx.peer.refused(bare(ctx, id=4712, **members), INVALID_REQUEST, may_echo=4712)
+    ctx.peer.expect_error(bare(ctx, id=4712, **members), INVALID_REQUEST, may_echo=4712)
 
 
 cases_of(
@@ -150,24 +150,24 @@ cases_of(
 
 @case("J09d")
 def _readable_id_echoed(ctx: Context) -> None:
-    ctx.peer.refused(bare(ctx, id=4713, jsonrpc="1.0"), INVALID_REQUEST, id=4713)
+    ctx.peer.expect_error(bare(ctx, id=4713, jsonrpc="1.0"), INVALID_REQUEST, id=4713)
 
 
 @case("J10c")
 def _empty_method(ctx: Context) -> None:
-    ctx.peer.refused(bare(ctx, id=4714, method=""), (-32600, -32601), may_echo=4714)
+    ctx.peer.expect_error(bare(ctx, id=4714, method=""), (-32600, -32601), may_echo=4714)
 
 
 @case("J10d")
 def _null_method(ctx: Context) -> None:
     raw = bare(ctx, id=4715, method="x").replace(b'"method":"x"', b'"method":null')
-    ctx.peer.refused(raw, INVALID_REQUEST, may_echo=4715)
+    ctx.peer.expect_error(raw, INVALID_REQUEST, may_echo=4715)
 
 
 def odd_id(ctx: Context, ids: tuple[bytes, ...]) -> None:
     for id in ids:
         raw = bare(ctx, id=4716).replace(b'"id":4716', b'"id":' + id, 1)
-        ctx.peer.refused(raw, INVALID_REQUEST)
+        ctx.peer.expect_error(raw, INVALID_REQUEST)
 
 
 cases_of(
@@ -185,7 +185,7 @@ cases_of(
 def odd_params(ctx: Context, values: tuple[Any, ...]) -> None:
     for value in values:
         raw = bare(ctx, id=4717, params=value)
-        ctx.peer.refused(raw, INVALID_PARAMS, may_echo=4717)
+        ctx.peer.expect_error(raw, INVALID_PARAMS, may_echo=4717)
 
 
 cases_of((("J14a", ([1, 2],)), ("J14b", (5, "text", True))), odd_params)
@@ -211,10 +211,10 @@ def _extra_members(ctx: Context) -> None:
 @case("J17")
 def _method_and_result(ctx: Context) -> None:
     message = ctx.peer.build(ctx.peer.basic, id=4719)
-    ctx.peer.refused(dump({**message, "result": {}}), INVALID_REQUEST, may_echo=4719)
+    ctx.peer.expect_error(dump({**message, "result": {}}), INVALID_REQUEST, may_echo=4719)
 
 
-# -- methods ------------------------------------------------------------------------------------
+# -- methods --------------------------------------------------------------------------------------
 
 
 def unknown_method(ctx: Context, methods: tuple[str, ...]) -> None:
@@ -252,7 +252,7 @@ def _undeclared_capability(ctx: Context) -> None:
         methods.append(("tasks", "tasks/list", {}))
     absent = [row for row in methods if not ctx.offers(row[0])]
     if not absent:
-        raise NotApplicable("the server declares every capability there is")
+        raise NotApplicable("the server declares every capability")
     for capability, method, params in absent:
         frame = ctx.peer.call(method, params)
         what = f"{capability} is not declared, yet {method}"
@@ -260,12 +260,12 @@ def _undeclared_capability(ctx: Context) -> None:
         need(frame.code == -32601, f"{what} gave {frame.code!r}, which is not -32601")
 
 
-# -- notifications and stray responses ----------------------------------------------------------
+# -- notifications and stray responses ------------------------------------------------------------
 
 
 def never_answered(ctx: Context, messages: tuple[dict[str, Any], ...]) -> None:
     for message in messages:
-        ctx.peer.silent(dump({"jsonrpc": "2.0", **message}))
+        ctx.peer.expect_silence(dump({"jsonrpc": "2.0", **message}))
 
 
 cases_of(
@@ -299,10 +299,10 @@ def _bad_notification_params(ctx: Context) -> None:
 
 @case("J21d")
 def _notification_before_initialize(ctx: Context) -> None:
-    ctx.raw().silent(dump({"jsonrpc": "2.0", "method": "notifications/early"}))
+    ctx.raw().expect_silence(dump({"jsonrpc": "2.0", "method": "notifications/early"}))
 
 
-# -- failing handlers, duplicates ---------------------------------------------------------------
+# -- failing handlers, duplicates -----------------------------------------------------------------
 
 
 @case("J25a")
@@ -321,11 +321,13 @@ def _crash_keeps_its_insides(ctx: Context) -> None:
     role = ctx.role("crash")
     frame = ctx.peer.call("tools/call", {"name": role.tool, "arguments": role.arguments()})
     for word in (b"Traceback", b'File \\"', b".py", b"site-packages", b"    at ", b"node_modules"):
-        need(word not in frame.raw, f"the answer shows the server's insides ({word.decode()!r})")
+        need(
+            word not in frame.raw, f"the response shows internals of the server ({word.decode()!r})"
+        )
 
 
 def _duplicates(ctx: Context) -> list[Any]:
-    """Answers under one id that was used for two calls in flight."""
+    """The responses to two concurrent calls with the same id."""
     peer = ctx.fresh()
     message = peer.build("tools/call", ctx.slow(0.3), id=4720)
     peer.send(message)
@@ -338,7 +340,7 @@ def _duplicates(ctx: Context) -> list[Any]:
 @case("J27a")
 def _first_survives(ctx: Context) -> None:
     first = _duplicates(ctx)[0]
-    need(first.kind == "result", f"the first call was lost to the second: {show(first.raw)}")
+    need(first.kind == "result", f"the second call affected the first: {show(first.raw)}")
 
 
 @case("J27b")
@@ -355,10 +357,10 @@ def _duplicate_keys(ctx: Context) -> None:
         frames = [f for f in ctx.peer.probe(raw) if f.kind in ("result", "error")]
         need(frames, "no answer to an object with two members of one name")
         told.append((frames[0].kind, frames[0].code))
-    need(told[0] == told[1], f"the same frame was read in two ways: {told}")
+    need(told[0] == told[1], f"the same frame was handled in two ways: {told}")
     if told[0][0] == "error":
         need(
-            told[0][1] in (-32700, -32600), f"neither the last member wins nor -32700: {told[0][1]}"
+            told[0][1] in (-32700, -32600), f"expected the last member or -32700, got {told[0][1]}"
         )
 
 
@@ -367,21 +369,21 @@ def _server_request_ids(ctx: Context) -> None:
     kinds = {"sampling": "sampling", "elicitation": "elicitation"}
     role = next((r for r in kinds if ctx.has_role(r)), None)
     if role is None or (role == "elicitation" and ctx.revision < revisions.C):
-        raise NotApplicable("no tool makes the server ask its client something")
+        raise NotApplicable("no tool makes the server send a request")
     peer = ctx.fresh(capabilities={kinds[role]: {}})
     answer_questions(peer)
     part = ctx.role(role)
     for _ in range(3):
         peer.call("tools/call", {"name": part.tool, "arguments": part.arguments()})
     asked = [frame for frame in peer.server_requests if frame.method != "ping"]
-    need(asked, "the server asked nothing although we declared the capability")
+    need(asked, "the server sent no request although the capability is declared")
     ids = [key(frame.id) for frame in asked]
     need(all(frame.has_id for frame in asked), "a server request with a null id")
     need(len(set(ids)) == len(ids), f"request ids were used twice: {ids}")
 
 
 def answer_questions(peer: Any) -> None:
-    """Answer sampling and elicitation like an agreeable client."""
+    """Answer sampling and elicitation requests; accept everything."""
     peer.answerers["sampling/createMessage"] = lambda _: {
         "role": "assistant",
         "content": {"type": "text", "text": "something"},
@@ -396,7 +398,7 @@ def answer_questions(peer: Any) -> None:
 
 
 def fill(schema: Any) -> dict[str, Any]:
-    """Some content that satisfies a flat elicitation schema."""
+    """Content that satisfies a flat elicitation schema."""
     values: dict[str, Any] = {}
     properties = schema.get("properties") if isinstance(schema, dict) else None
     for name, rule in (properties if isinstance(properties, dict) else {}).items():

@@ -7,15 +7,16 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import NotApplicable, case, cases_of, fail, need
+from conformance.client.frames import Frame, dump, show
+from conformance.client.peer import Peer
+from conformance.client.results import result_of
 from conformance.context import Context
-from conformance.frames import Frame, dump, show
-from conformance.peer import Peer, result_of
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def opening(ctx: Context, **changes: Any) -> tuple[Peer, Frame]:
-    """A new connection and the answer to an initialize with changed params; None takes one out."""
+    """Open a connection and send initialize with changed params; None removes a param."""
     peer = ctx.raw()
     params: dict[str, Any] = {
         "protocolVersion": ctx.revision,
@@ -59,14 +60,15 @@ def _echoed_or_supported(ctx: Context) -> None:
         need(isinstance(told, str), f"{version} was answered with {told!r}")
         again = version_of(opening(ctx, protocolVersion=told)[1])
         need(
-            again == told, f"{version} was answered with {told!r}, which the server does not speak"
+            again == told,
+            f"{version} was answered with {told!r}, which the server does not support",
         )
 
 
 def counter_offer(ctx: Context, versions: tuple[str, ...]) -> None:
     for version in versions:
         told = version_of(opening(ctx, protocolVersion=version)[1])
-        need(told != version, f"the server claims to speak {version!r}")
+        need(told != version, f"the server claims to support {version!r}")
         need(isinstance(told, str) and DATE.fullmatch(told), f"{version!r} gave version {told!r}")
 
 
@@ -126,17 +128,20 @@ cases_of((("L05a", "clientInfo"), ("L05b", "capabilities")), tolerated)
 @case("L06a")
 def _unknown_capabilities(ctx: Context) -> None:
     capabilities = {"experimental": {"x/y": {}}, "teleport": {"range": 7}, "tasks": {}}
-    need(version_of(opening(ctx, capabilities=capabilities)[1]) == ctx.revision, "not agreed")
+    need(
+        version_of(opening(ctx, capabilities=capabilities)[1]) == ctx.revision,
+        "initialize did not negotiate the revision",
+    )
 
 
 @case("L06b")
 def _unknown_fields(ctx: Context) -> None:
     info = {**revisions.CLIENT, "title": "x", "icons": [], "colour": "green"}
     _, frame = opening(ctx, clientInfo=info, somethingNew={"a": [1]}, _meta={"x/y": 1})
-    need(version_of(frame) == ctx.revision, "not agreed")
+    need(version_of(frame) == ctx.revision, "initialize did not negotiate the revision")
 
 
-# -- ping ---------------------------------------------------------------------------------------
+# -- ping -----------------------------------------------------------------------------------------
 
 
 def empty(frame: Frame) -> None:
@@ -168,7 +173,7 @@ def _ping_with_params(ctx: Context) -> None:
     empty(ctx.peer.call("ping", {"_meta": {}}))
 
 
-# -- order --------------------------------------------------------------------------------------
+# -- ordering -------------------------------------------------------------------------------------
 
 
 @case("L09")
@@ -189,7 +194,10 @@ def _pipelined(ctx: Context) -> None:
     for message in (first, last):
         peer.expect(message, b"")
     peer.send_raw(b"".join(dump(message) + b"\n" for message in lines))
-    need(version_of(peer.reply(first["id"])) == ctx.revision, "not agreed")
+    need(
+        version_of(peer.reply(first["id"])) == ctx.revision,
+        "initialize did not negotiate the revision",
+    )
     need(peer.reply(last["id"]).kind == "result", "the pipelined request failed")
 
 
@@ -197,13 +205,13 @@ def _pipelined(ctx: Context) -> None:
 def _initialized_is_not_answered(ctx: Context) -> None:
     peer = ctx.raw()
     result_of(peer.initialize(say_initialized=False), "initialize")
-    peer.silent(dump({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+    peer.expect_silence(dump({"jsonrpc": "2.0", "method": "notifications/initialized"}))
 
 
 @case("L11b")
 def _initialized_twice(ctx: Context) -> None:
     for _ in range(2):
-        ctx.peer.silent(
+        ctx.peer.expect_silence(
             dump({"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}})
         )
 
@@ -213,7 +221,7 @@ def _without_initialized(ctx: Context) -> None:
     ctx.require("tools")
     peer = ctx.raw()
     result_of(peer.initialize(say_initialized=False), "initialize")
-    need(peer.call("tools/list", {}).kind == "result", "without initialized nothing is served")
+    need(peer.call("tools/list", {}).kind == "result", "no request is served before initialized")
 
 
 @case("L12")
@@ -244,7 +252,7 @@ def _second_initialize_changes_nothing(ctx: Context) -> None:
     peer.initialize(other)
     need(
         peer.result("tools/list", {}) == before,
-        "the tools look different after a second initialize",
+        "the list of tools changed after a second initialize",
     )
 
 
@@ -253,7 +261,7 @@ def _instructions(ctx: Context) -> None:
     first = result_of(opening(ctx)[1], "initialize").get("instructions")
     need(first is None or isinstance(first, str), f"instructions are {first!r}")
     second = result_of(opening(ctx)[1], "initialize").get("instructions")
-    need(first == second, "instructions differ from one connection to the next")
+    need(first == second, "instructions differ between connections")
 
 
 @case("L15")
@@ -277,7 +285,7 @@ def _no_ping(ctx: Context) -> None:
 @case("L16b")
 def _ping_by_era(ctx: Context) -> None:
     if not any(revision in ctx.settings.spoken for revision in revisions.LEGACY):
-        raise NotApplicable("the server speaks the modern revision only")
+        raise NotApplicable("the server supports the modern revision only")
     peer = ctx.raw()
     result_of(peer.initialize(revisions.D), "initialize")
     frame = peer.call("ping", revision=revisions.E)

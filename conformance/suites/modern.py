@@ -1,4 +1,4 @@
-"""V: 2026-07-28: requests that describe themselves, and both eras on one connection."""
+"""V: 2026-07-28: self-describing requests, and both eras on one connection."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import NotApplicable, case, cases_of, need
+from conformance.client.frames import Frame, dump, show
+from conformance.client.peer import Peer
+from conformance.client.results import result_of
 from conformance.context import Context
-from conformance.frames import Frame, dump, show
-from conformance.peer import Peer, result_of
 
 LISTS = {"tools": "tools/list", "resources": "resources/list", "prompts": "prompts/list"}
 
 
 def a_list(ctx: Context) -> str:
-    """A list method the server offers; discover when it offers none."""
+    """A list method that the server offers, or server/discover if it offers none."""
     return next((m for c, m in LISTS.items() if ctx.offers(c)), "server/discover")
 
 
@@ -38,11 +39,11 @@ def code(frame: Frame, *codes: int) -> None:
 
 def discover(peer: Peer, **more: Any) -> dict[str, Any]:
     result = peer.result("server/discover", **more)
-    result.pop("ttlMs", None)  # may count down
+    result.pop("ttlMs", None)  # the remaining time may decrease
     return result
 
 
-# -- discover -----------------------------------------------------------------------------------
+# -- discover -------------------------------------------------------------------------------------
 
 
 @case("V01a")
@@ -51,7 +52,7 @@ def _supported_versions(ctx: Context) -> None:
     need(isinstance(versions, list) and versions, f"supportedVersions is {versions!r}")
     assert isinstance(versions, list)
     need(all(isinstance(v, str) for v in versions), f"supportedVersions is {versions!r}")
-    need(revisions.E in versions, f"the version just spoken is missing in {versions!r}")
+    need(revisions.E in versions, f"the version in use is missing in {versions!r}")
     need(len(set(versions)) == len(versions), f"a version twice in {versions!r}")
 
 
@@ -68,7 +69,7 @@ def _server_info(ctx: Context) -> None:
     need(isinstance(info, dict), f"no {revisions.SERVER_INFO} in the discover result's _meta")
     assert isinstance(info, dict)
     for member in ("name", "version"):
-        need(isinstance(info.get(member), str), f"its {member} is {info.get(member)!r}")
+        need(isinstance(info.get(member), str), f"serverInfo.{member} is {info.get(member)!r}")
 
 
 @case("V02a")
@@ -85,7 +86,7 @@ def _declared_works(ctx: Context) -> None:
 
 def _legacy(ctx: Context) -> None:
     if revisions.D not in ctx.settings.spoken:
-        raise NotApplicable("the server does not speak 2025-11-25 as well")
+        raise NotApplicable("the server does not also support 2025-11-25")
 
 
 @case("V02b")
@@ -113,7 +114,7 @@ def _discover_elsewhere(ctx: Context) -> None:
     need(discover(ctx.fresh()) == discover(ctx.peer), "discover depends on the connection")
 
 
-# -- the envelope -------------------------------------------------------------------------------
+# -- the envelope ---------------------------------------------------------------------------------
 
 
 @case("V03a")
@@ -179,7 +180,10 @@ def _empty_capabilities(ctx: Context) -> None:
 def odd_capabilities(ctx: Context, value: Any) -> None:
     meta = {**revisions.meta(), revisions.CLIENT_CAPABILITIES: value}
     frame = with_meta(ctx.peer, "server/discover", meta)
-    need(frame.kind == "error", f"client capabilities {value!r} were taken: {show(frame.raw, 160)}")
+    need(
+        frame.kind == "error",
+        f"client capabilities {value!r} were accepted: {show(frame.raw, 160)}",
+    )
 
 
 cases_of((("V05b", None), ("V05c", []), ("V05d", "all")), odd_capabilities)
@@ -235,7 +239,7 @@ def _requested_is_told(ctx: Context) -> None:
 
 
 def odd_version(ctx: Context, value: Any) -> None:
-    # A header is text: over HTTP it cannot say the same as a value that is none.
+    # A header is text: over HTTP it cannot mirror a value that is not a string.
     mismatch = [-32020] if ctx.endpoint.transport == "http" else []
     code(_unsupported(ctx.peer, value), -32602, -32022, *mismatch)
 
@@ -270,7 +274,7 @@ def _capabilities_not_remembered(ctx: Context) -> None:
     code(peer.call("tools/call", params, capabilities={}), -32021)
 
 
-# -- both eras ----------------------------------------------------------------------------------
+# -- both eras ------------------------------------------------------------------------------------
 
 
 @case("V10")
@@ -296,7 +300,8 @@ def _interleaved(ctx: Context) -> None:
         result = result_of(peer.reply(id), "tools/list")
         modern = "resultType" in result
         need(
-            modern == (era == revisions.E), f"a {era} request was answered in the other era's words"
+            modern == (era == revisions.E),
+            f"a {era} request was answered in the shape of the other era",
         )
 
 
@@ -352,10 +357,10 @@ cases_of(
 
 @case("V23e")
 def _initialized_is_harmless(ctx: Context) -> None:
-    ctx.peer.silent(dump({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+    ctx.peer.expect_silence(dump({"jsonrpc": "2.0", "method": "notifications/initialized"}))
 
 
-# -- _meta and extensions -----------------------------------------------------------------------
+# -- _meta and extensions -------------------------------------------------------------------------
 
 
 @case("V16a")
@@ -376,7 +381,7 @@ def _trace_context(ctx: Context) -> None:
 @case("V16c")
 def _meta_not_echoed(ctx: Context) -> None:
     frame = ctx.peer.call(ctx.peer.basic, {"_meta": {"org.example/canary": "c4n4ry"}})
-    need(b"c4n4ry" not in frame.raw, "the client's _meta comes back in the result")
+    need(b"c4n4ry" not in frame.raw, "the client's _meta is returned in the result")
 
 
 @case("V18a")
@@ -412,7 +417,10 @@ def _capability_present(ctx: Context) -> None:
     params = {"name": role.tool, "arguments": role.arguments()}
     everything: dict[str, Any] = {"sampling": {}, "elicitation": {}, "roots": {}}
     frame = ctx.peer.call("tools/call", params, capabilities=everything)
-    need(frame.code != -32021, f"declared, but still missing: {show(frame.raw)}")
+    need(
+        frame.code != -32021,
+        f"the capability is declared, but still reported as missing: {show(frame.raw)}",
+    )
 
 
 @case("V24")

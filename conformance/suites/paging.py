@@ -1,4 +1,4 @@
-"""Q and K: pages of lists, and hints for caches."""
+"""Q and K: paginated lists and cache hints."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from conformance.check import NotApplicable, case, cases_of, need
+from conformance.client.frames import show
+from conformance.client.results import result_of
 from conformance.context import Context, walk
-from conformance.frames import show
-from conformance.peer import result_of
 
 LISTS = {
     "tools": ("tools", "tools/list", "tools", "name"),
@@ -41,7 +41,7 @@ def bad_cursor(ctx: Context, row: tuple[str, tuple[Any, ...]]) -> None:
     ctx.require(capability)
     for cursor in cursors:
         frame = ctx.peer.call(method, {"cursor": cursor})
-        need(frame.kind == "error", f"cursor {cursor!r} was taken: {show(frame.raw, 120)}")
+        need(frame.kind == "error", f"cursor {cursor!r} was accepted: {show(frame.raw, 120)}")
         need(frame.code == -32602, f"cursor {cursor!r} gave {frame.code!r}, which is not -32602")
 
 
@@ -61,7 +61,7 @@ def _odd_cursor(ctx: Context) -> None:
     ctx.require("tools")
     for cursor in (17, ["x"], {"page": 2}):
         frame = ctx.peer.call("tools/list", {"cursor": cursor})
-        need(frame.kind == "error", f"cursor {cursor!r} was taken: {show(frame.raw, 120)}")
+        need(frame.kind == "error", f"cursor {cursor!r} was accepted: {show(frame.raw, 120)}")
 
 
 @case("Q02d")
@@ -77,7 +77,7 @@ def _foreign_cursor(ctx: Context) -> None:
     for capability, method, _, _ in LISTS.values():
         if ctx.offers(capability) and method != found[0]:
             frame = ctx.peer.call(method, {"cursor": found[1]})
-            need(frame.kind == "error", f"{method} took a cursor of {found[0]}")
+            need(frame.kind == "error", f"{method} accepted a cursor of {found[0]}")
 
 
 @case("Q04")
@@ -88,10 +88,10 @@ def _cursor_elsewhere(ctx: Context) -> None:
         raise NotApplicable("tools/list has one page only")
     cursor = ctx.peer.result("tools/list", {})["nextCursor"]
     other = ctx.fresh().result("tools/list", {"cursor": cursor}).get("tools")
-    need(other == pages[1], "a cursor means something else on another connection")
+    need(other == pages[1], "a cursor gives another page on another connection")
 
 
-# -- caching ------------------------------------------------------------------------------------
+# -- caching --------------------------------------------------------------------------------------
 
 
 def hints(ctx: Context, which: str) -> None:

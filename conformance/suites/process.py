@@ -1,4 +1,4 @@
-"""Z: starting, ending, and bytes at random."""
+"""Z: start and exit of the process, signals, and random input."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import time
 from typing import Any
 
 from conformance.check import case, cases_of, need
+from conformance.client.frames import dump, key, show
+from conformance.client.peer import Peer
+from conformance.client.stdio import ChildWire
 from conformance.context import Context
-from conformance.frames import dump, key, show
-from conformance.peer import Peer
-from conformance.wire import ChildWire
 
 
 def child(ctx: Context, **more: Any) -> tuple[ChildWire, Peer]:
@@ -23,7 +23,7 @@ def child(ctx: Context, **more: Any) -> tuple[ChildWire, Peer]:
 
 
 def grace(ctx: Context) -> float:
-    """How long a server may take to leave: two seconds, or as long as it took to come."""
+    """The time that a server may take to exit: two seconds, or its start-up time if longer."""
     return max(2.0, ctx.facts.startup_seconds * 2)
 
 
@@ -31,7 +31,9 @@ def grace(ctx: Context) -> float:
 def _ends_at_eof(ctx: Context) -> None:
     wire, _ = child(ctx)
     wire.half_close()
-    need(wire.wait_exit(grace(ctx)) is not None, f"still there {grace(ctx):g} s after end of input")
+    need(
+        wire.wait_exit(grace(ctx)) is not None, f"still running {grace(ctx):g} s after end of input"
+    )
 
 
 @case("Z01b")
@@ -39,7 +41,9 @@ def _ends_in_flight(ctx: Context) -> None:
     wire, peer = child(ctx)
     peer.request("tools/call", ctx.slow(20))
     wire.half_close()
-    need(wire.wait_exit(grace(ctx)) is not None, f"still there {grace(ctx):g} s after end of input")
+    need(
+        wire.wait_exit(grace(ctx)) is not None, f"still running {grace(ctx):g} s after end of input"
+    )
 
 
 @case("Z01c")
@@ -63,7 +67,7 @@ def signalled(ctx: Context, number: int) -> None:
     wire, peer = child(ctx)
     wire.child.send_signal(number)
     status = wire.wait_exit(grace(ctx))
-    need(status is not None, f"still there {grace(ctx):g} s after {signal.Signals(number).name}")
+    need(status is not None, f"still running {grace(ctx):g} s after {signal.Signals(number).name}")
     rest = wire.unfinished
     need(not rest, f"half a line at the end: {show(rest)}")
     need(b"Traceback" not in rest, "a traceback on stdout")
@@ -93,7 +97,9 @@ def _broken_pipe_signal(ctx: Context) -> None:
 def _no_orphans(ctx: Context) -> None:
     wire, _ = child(ctx)
     wire.half_close()
-    need(wire.wait_exit(grace(ctx)) is not None, f"still there {grace(ctx):g} s after end of input")
+    need(
+        wire.wait_exit(grace(ctx)) is not None, f"still running {grace(ctx):g} s after end of input"
+    )
     until = time.monotonic() + 1
     while True:
         try:
@@ -130,11 +136,11 @@ def _restart(ctx: Context) -> None:
     first.child.kill()
     first.wait_exit(2)
     _, peer = child(ctx)
-    need(peer.call(peer.basic).kind == "result", "after a kill the next start does not serve")
+    need(peer.call(peer.basic).kind == "result", "after a kill the next server does not answer")
 
 
 def mutations(good: list[bytes], count: int, seed: int) -> list[bytes]:
-    """Frames that were good once."""
+    """Randomly damaged copies of valid frames."""
     dice = random.Random(seed)
     frames = []
     for _ in range(count):
@@ -157,7 +163,7 @@ def mutations(good: list[bytes], count: int, seed: int) -> list[bytes]:
 
 
 def noisy(ctx: Context) -> Peer:
-    """A connection for noise: mutated frames carry ids of other requests, so no scan may look."""
+    """A connection that no scan observes: mutated frames can carry ids of other requests."""
     peer = ctx.open(ctx.raw())
     peer.scanned = False
     return peer
@@ -176,7 +182,7 @@ def _mutated_frames(ctx: Context) -> None:
     for start in range(0, len(frames), 50):
         peer.send_raw(b"\n".join(frames[start : start + 50]) + b"\n")
         for frame in peer.marker(max(ctx.timeout, 10)):
-            need(frame.defect is None, f"the answer {frame.defect}: {show(frame.raw)}")
+            need(frame.problem is None, f"the answer {frame.problem}: {show(frame.raw)}")
 
 
 @case("Z09b")
@@ -186,7 +192,7 @@ def _random_bytes(ctx: Context) -> None:
     for _ in range(20):
         peer.send_raw(dice.randbytes(2000).replace(b"\n", b"") + b"\n")
         for frame in peer.marker():
-            need(frame.defect is None, f"the answer {frame.defect}: {show(frame.raw)}")
+            need(frame.problem is None, f"the answer {frame.problem}: {show(frame.raw)}")
             need(frame.kind != "result", f"noise was answered with {show(frame.raw)}")
 
 
@@ -200,4 +206,4 @@ def _no_answer_to_strangers(ctx: Context) -> None:
     for frame in peer.marker(max(ctx.timeout, 10)):
         if frame.kind in ("result", "error") and isinstance(frame.id, str) and frame.id.isascii():
             plain = key(frame.id)[1].encode()
-            need(plain in text, f"an answer under an id nobody sent: {show(frame.raw)}")
+            need(plain in text, f"a response with an id that was not sent: {show(frame.raw)}")

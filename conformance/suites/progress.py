@@ -1,4 +1,4 @@
-"""O: progress."""
+"""O: progress notifications."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import NotApplicable, case, cases_of, need
+from conformance.client.frames import Frame, same, show
+from conformance.client.peer import Peer
+from conformance.client.results import result_of
 from conformance.context import Context
-from conformance.frames import Frame, same, show
-from conformance.peer import Peer, result_of
 
 
 def progress(frame: Frame) -> bool:
@@ -17,7 +18,7 @@ def progress(frame: Frame) -> bool:
 
 
 def told(ctx: Context, peer: Peer, **more: Any) -> tuple[list[Frame], list[Frame]]:
-    """Progress before and after the answer."""
+    """The progress notifications before and after the response."""
     role = ctx.role("progress")
     params = {"name": role.tool, "arguments": role.arguments()}
     id = peer.request("tools/call", params, **more)
@@ -61,7 +62,7 @@ def _increases(ctx: Context) -> None:
 @case("O02b")
 def _stops(ctx: Context) -> None:
     early, late = told(ctx, ctx.peer, meta={"progressToken": "stop"})
-    # A server that answers in several threads may answer the marker before it is done being late.
+    # A server with several threads can answer the marker before it sends late progress.
     later = ctx.peer.wait(progress, ctx.peer.quiet)
     late += [later] if later is not None else []
     if not early + late:

@@ -6,10 +6,10 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import NotApplicable, case, cases_of, need
+from conformance.client.frames import Frame, show
+from conformance.client.results import result_of
 from conformance.context import Context
-from conformance.frames import Frame, show
-from conformance.peer import result_of
-from conformance.suites.results import encoded
+from conformance.suites.tool_results import encoded
 
 KINDS = {
     revisions.A: {"text", "image", "resource"},
@@ -92,7 +92,7 @@ def _missing_argument(ctx: Context) -> None:
 def _number_argument(ctx: Context) -> None:
     found, names = _with_required(ctx)
     frame = get(ctx, found.get("name"), dict.fromkeys(names, 17))
-    need(frame.kind == "error", f"arguments are strings; a number was taken: {show(frame.raw)}")
+    need(frame.kind == "error", f"arguments are strings; a number was accepted: {show(frame.raw)}")
 
 
 def no_name(ctx: Context, params: dict[str, Any]) -> None:
@@ -117,11 +117,11 @@ def _simple(ctx: Context) -> None:
 def _arguments_used(ctx: Context) -> None:
     found, names = _with_required(ctx)
     if found.get("name") == "test_prompt_with_embedded_resource":
-        raise NotApplicable("no prompt whose arguments we may choose")
+        raise NotApplicable("no prompt with free arguments")
     values = {name: f"value-of-{name}" for name in names}
     told = str(messages(ctx, found.get("name"), values))
     for value in values.values():
-        need(value in told, f"{value!r} does not occur in the messages")
+        need(value in told, f"{value!r} is missing from the messages")
 
 
 @case("P02c")
@@ -146,7 +146,7 @@ def _image(ctx: Context) -> None:
         need(isinstance(image.get("mimeType"), str), "an image without a mimeType")
 
 
-# -- completion ---------------------------------------------------------------------------------
+# -- completion -----------------------------------------------------------------------------------
 
 
 def complete(ctx: Context, ref: Any, argument: Any, **more: Any) -> Frame:
@@ -154,7 +154,7 @@ def complete(ctx: Context, ref: Any, argument: Any, **more: Any) -> Frame:
         ctx.require("completions")
     frame = ctx.peer.call("completion/complete", {"ref": ref, "argument": argument, **more})
     if ctx.revision == revisions.A and frame.code == -32601:
-        raise NotApplicable("the server does not complete")
+        raise NotApplicable("the server offers no completion")
     return frame
 
 
@@ -191,7 +191,7 @@ def _totals(ctx: Context) -> None:
     if total is not None:
         need(total >= len(found["values"]), f"total {total} for {len(found['values'])} values")
     if more is False and total is not None:
-        need(total == len(found["values"]), f"no more, but {total} in total")
+        need(total == len(found["values"]), f"hasMore is false, but total is {total}")
 
 
 @case("C01c")
@@ -227,7 +227,7 @@ def malformed(ctx: Context, params: dict[str, Any]) -> None:
         ctx.require("completions")
     frame = ctx.peer.call("completion/complete", params)
     if ctx.revision == revisions.A and frame.code == -32601:
-        raise NotApplicable("the server does not complete")
+        raise NotApplicable("the server offers no completion")
     need(frame.kind == "error", f"{params} was answered with {show(frame.raw)}")
     need(frame.code == -32602, f"{params} gave {frame.code!r}, which is not -32602")
 

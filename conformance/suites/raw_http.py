@@ -1,4 +1,4 @@
-"""F13, H05, H21, H35 to H37: HTTP to the byte, as no library would send it."""
+"""F13, H05, H21, H35 to H37: raw HTTP requests that no client library would send."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Any
 
-from conformance.asking import basic, code, endpoint, post, status
 from conformance.check import Failed, NotApplicable, case, early, need
+from conformance.client.streamable_http import Reply, headers_for
 from conformance.context import Context
-from conformance.http import Reply, headers_for
+from conformance.suites.http_requests import basic, code, endpoint, post, status
 
 DRIBBLE = 0.2
 """Seconds between one byte of a slow request and the next."""
 
 
 class _Kept(io.BufferedReader):
-    """What a connection says: one answer's end is not the end of it."""
+    """A file on which close() does nothing: http.client closes it after one response."""
 
     def close(self) -> None:
         pass
@@ -35,7 +35,7 @@ class _Kept(io.BufferedReader):
 
 
 class Line:
-    """One connection on which bytes are sent and answers read."""
+    """One TCP connection: sends raw bytes and reads responses."""
 
     def __init__(self, ctx: Context) -> None:
         where = endpoint(ctx)
@@ -44,7 +44,7 @@ class Line:
         self._reader = _Kept(self.socket.makefile("rb", buffering=0))
 
     def makefile(self, *_: Any, **__: Any) -> io.BufferedReader:
-        """What `http.client` reads an answer from."""
+        """The file from which `http.client` reads a response."""
         return self._reader
 
     def send(self, data: bytes) -> None:
@@ -52,8 +52,8 @@ class Line:
         self.socket.sendall(data)
 
     def answer(self) -> Reply:
-        """The next answer."""
-        response = http.client.HTTPResponse(self)  # type: ignore[arg-type]  # it only calls makefile
+        """Read the next response."""
+        response = http.client.HTTPResponse(self)  # type: ignore[arg-type]  # HTTPResponse only calls makefile
         try:
             response.begin()
             reply = Reply(response)
@@ -63,7 +63,7 @@ class Line:
         return reply
 
     def ended(self, seconds: float) -> bool:
-        """Whether the server closes the connection in that time; what it says before is let go."""
+        """Whether the server closes the connection in time; bytes before that are ignored."""
         until = time.monotonic() + seconds
         with contextlib.suppress(TimeoutError):
             while (left := until - time.monotonic()) > 0:
@@ -92,7 +92,7 @@ def _line(ctx: Context) -> Iterator[Line]:
 
 
 def _head(ctx: Context, *more: str, version: str = "HTTP/1.1") -> bytes:
-    """The head of a POST of `basic`, without what says how long the body is."""
+    """The head of a POST of `basic`, without a header that gives the length of the body."""
     where = endpoint(ctx)
     headers = where.signed(headers_for(basic(ctx), None, None))
     lines = [f"POST {where.path} {version}", f"Host: {where.host}:{where.port}"]
@@ -123,7 +123,7 @@ def _served(line: Line, id: Any = 1) -> Reply:
     return reply
 
 
-# -- where it listens ----------------------------------------------------------------------------
+# -- listening address ----------------------------------------------------------------------------
 
 
 @case("H05")
@@ -135,16 +135,16 @@ def _bound(ctx: Context) -> None:
         raise NotApplicable(f"{where.host} has no address: {error}") from error
     if not address.is_loopback:
         raise NotApplicable(f"{where.host} is not this machine")
-    # All of 127/8 is this machine, but only who listens everywhere listens at each of it.
+    # Only a server that listens on all interfaces accepts connections on every 127/8 address.
     other = "127.0.0.2" if str(address) != "127.0.0.2" else "127.0.0.3"
     try:
         socket.create_connection((other, where.port), where.timeout).close()
     except OSError:
         return
-    need(False, f"it can be reached at {other} as well: it listens at every address")
+    need(False, f"the server also answers at {other}, so it listens on all interfaces")
 
 
-# -- heads ---------------------------------------------------------------------------------------
+# -- heads ----------------------------------------------------------------------------------------
 
 
 @case("H21")
@@ -164,37 +164,37 @@ def _too_large(ctx: Context) -> None:
         status(line.answer(), 413)
 
 
-# -- slow clients --------------------------------------------------------------------------------
+# -- slow clients ---------------------------------------------------------------------------------
 
 
 def _dribble(ctx: Context, name: str, start: bytes, rest: bytes) -> None:
-    """Send the rest a byte at a time; fails unless the server loses its patience."""
+    """Send the rest byte by byte; fail unless the server times the request out."""
     patience = ctx.settings.dribble_seconds
     until = time.monotonic() + patience
     with _line(ctx) as line:
         line.socket.sendall(start)
         sent = 0
         while time.monotonic() < until:
-            need(sent < len(rest), "the request was sent: it should have been longer")
+            need(sent < len(rest), "the request was sent completely before the timeout")
             ready, _, _ = select.select([line.socket], [], [], DRIBBLE)
             if ready:
-                return  # it says so (408), or just closes
+                return  # status 408, or closed without a response
             try:
                 line.socket.sendall(rest[sent : sent + 1])
             except OSError:
                 return
             sent += 1
-    need(False, f"after {patience:g} seconds it was still waiting for {name}")
+    need(False, f"after {patience:g} seconds the server was still waiting for {name}")
 
 
-def _vigil(ctx: Context, name: str, start: bytes, rest: bytes) -> Future[None]:
+def _long_wait(ctx: Context, name: str, start: bytes, rest: bytes) -> Future[None]:
     future: Future[None] = Future()
 
     def watch() -> None:
         try:
             _dribble(ctx, name, start, rest)
             future.set_result(None)
-        except (Failed, OSError) as error:  # the case it is for raises it
+        except (Failed, OSError) as error:  # the case that waits for this future raises it
             future.set_exception(error)
 
     Thread(target=watch, daemon=True).start()
@@ -203,23 +203,23 @@ def _vigil(ctx: Context, name: str, start: bytes, rest: bytes) -> Future[None]:
 
 @early("H35a", "H35b")
 def _begin(ctx: Context) -> None:
-    """Both waits may take half a minute: they go on while other cases are tried."""
-    if ctx.vigils:
+    """Start both waits in the background; each may take half a minute."""
+    if ctx.long_waits:
         return
     head = _head(ctx)[:-2]
-    ctx.vigils["head"] = _vigil(ctx, "the rest of a head", head, b"X-Slow: " + b"x" * 2000)
+    ctx.long_waits["head"] = _long_wait(ctx, "the rest of a head", head, b"X-Slow: " + b"x" * 2000)
     whole = _head(ctx, "Content-Length: 5000") + b"{"
-    ctx.vigils["body"] = _vigil(ctx, "the rest of a body", whole, b" " * 4000)
+    ctx.long_waits["body"] = _long_wait(ctx, "the rest of a body", whole, b" " * 4000)
 
 
 def _slow(ctx: Context, name: str) -> None:
     _begin(ctx)
     began = time.monotonic()
-    for _ in range(5):  # others are served meanwhile
+    for _ in range(5):  # other clients are served meanwhile
         status(post(ctx, basic(ctx)), 200)
     spent = time.monotonic() - began
     need(spent < ctx.timeout, f"meanwhile five requests of another client took {spent:.1f} s")
-    ctx.vigils[name].result(timeout=ctx.settings.dribble_seconds + ctx.timeout)
+    ctx.long_waits[name].result(timeout=ctx.settings.dribble_seconds + ctx.timeout)
 
 
 @case("H35a")
@@ -232,7 +232,7 @@ def _slow_body(ctx: Context) -> None:
     _slow(ctx, "body")
 
 
-# -- what HTTP/1.1 has to offer ------------------------------------------------------------------
+# -- features of HTTP/1.1 -------------------------------------------------------------------------
 
 
 @case("H36a")
@@ -263,7 +263,7 @@ def _expected(ctx: Context) -> None:
     body = _body(ctx)
     with _line(ctx) as line:
         line.send(_head(ctx, f"Content-Length: {len(body)}", "Expect: 100-continue"))
-        select.select([line.socket], [], [], 1.0)  # it may also say nothing until the body is there
+        select.select([line.socket], [], [], 1.0)  # a server may wait for the body first
         line.send(body)
         _served(line)
 
@@ -277,7 +277,7 @@ def _older(ctx: Context) -> None:
         need(coding is None, f"an HTTP/1.0 client was answered with {coding}")
 
 
-# -- where a request ends ------------------------------------------------------------------------
+# -- end of a request -----------------------------------------------------------------------------
 
 
 @case("H37a")
@@ -287,8 +287,11 @@ def _two_lengths(ctx: Context) -> None:
         lengths = (f"Content-Length: {len(body)}", f"Content-Length: {len(body) + 40}")
         line.send(_head(ctx, *lengths) + body)
         status(line.answer(), 400)
-        # Soon, that is: later it may be closed only because nobody uses it.
-        need(line.ended(min(2.0, ctx.timeout)), "two lengths, and the connection stays open")
+        # Check soon: later an idle timeout could close it.
+        need(
+            line.ended(min(2.0, ctx.timeout)),
+            "the connection stays open after two different lengths",
+        )
 
 
 @case("H37b")
@@ -297,10 +300,10 @@ def _length_and_chunks(ctx: Context) -> None:
     both = (f"Content-Length: {len(chunks)}", "Transfer-Encoding: chunked")
     with _line(ctx) as line:
         line.send(_head(ctx, *both) + chunks)
-        need(line.answer().status < 500, "the server did not know what to do")
+        need(line.answer().status < 500, "the server failed with a 5xx status")
         try:
             line.send(_post(ctx, "second"))
             again = line.answer()
         except OSError:
-            return  # it was closed, as it has to be
-        need(False, f"a length and chunks, and the next request is answered with {again.status}")
+            return  # closed, as required
+        need(False, f"after a length and chunks, the next request was answered with {again.status}")

@@ -1,4 +1,4 @@
-"""R: resources."""
+"""R: resources: lists, templates, reading, subscriptions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import NotApplicable, case, cases_of, need
+from conformance.client.frames import Frame, show
+from conformance.client.results import result_of
 from conformance.context import Context
-from conformance.frames import Frame, show
-from conformance.peer import result_of
-from conformance.suites.results import encoded
+from conformance.suites.tool_results import encoded
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!#$%&'()*+,/:;=?@A-Za-z0-9\[\]._~-]*")
 
@@ -145,7 +145,7 @@ def _expanded(ctx: Context) -> None:
     ctx.require("resources")
     known = {t.get("uriTemplate") for t in ctx.facts.templates}
     if "test://template/{id}/data" not in known:
-        raise NotApplicable("no template we know how to expand")
+        raise NotApplicable("no known template")
     uri = "test://template/123/data"
     result = result_of(read(ctx, uri), "resources/read")
     texts = [item.get("text", "") for item in result.get("contents", [])]
@@ -164,14 +164,14 @@ def _subscribe(ctx: Context) -> None:
 def _subscribe_nothing(ctx: Context) -> None:
     ctx.require("resources", "subscribe")
     frame = ctx.peer.call("resources/subscribe", {"uri": MISSING})
-    need(frame.kind == "error", f"subscribed to nothing: {show(frame.raw)}")
+    need(frame.kind == "error", f"subscribed to a missing resource: {show(frame.raw)}")
 
 
 @case("R07c")
 def _subscribe_without_uri(ctx: Context) -> None:
     ctx.require("resources", "subscribe")
     frame = ctx.peer.call("resources/subscribe", {})
-    need(frame.kind == "error", f"subscribed to no uri: {show(frame.raw)}")
+    need(frame.kind == "error", f"subscribed without a uri: {show(frame.raw)}")
 
 
 def no_uri(ctx: Context, params: dict[str, Any]) -> None:

@@ -1,16 +1,16 @@
-"""Scans: rules for every frame, whoever asked for it; and the tour that brings frames about."""
+"""Scans: rules for every frame of a run, and the tour that makes the server send frames."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from conformance import oracle, revisions
+from conformance import message_shapes, revisions
 from conformance.check import Failed, NotApplicable, scan
+from conformance.client.frames import kind_of
+from conformance.client.observer import ReceivedFrame
+from conformance.client.wire import WireError
 from conformance.context import Context
-from conformance.frames import kind_of
-from conformance.peer import View
-from conformance.wire import WireError
 
 ANSWERS = ("result", "error")
 MODERN_WORDS = ("resultType", "ttlMs", "cacheScope")
@@ -29,153 +29,157 @@ def judged(wrong: str | None) -> str | bool:
     return True if wrong is None else wrong
 
 
-def readable(view: View) -> bool:
-    return view.frame.defect is None and isinstance(view.frame.value, dict)
+def readable(received: ReceivedFrame) -> bool:
+    return received.frame.problem is None and isinstance(received.frame.value, dict)
 
 
-# -- messages -----------------------------------------------------------------------------------
+# -- messages -------------------------------------------------------------------------------------
 
 
 @scan("J01")
-def _is_a_message(view: View) -> str | bool | None:
-    value = view.frame.value
-    if not readable(view):
-        return "not a message" if view.frame.defect is None else None
+def _is_a_message(received: ReceivedFrame) -> str | bool | None:
+    value = received.frame.value
+    if not readable(received):
+        return "not a message" if received.frame.problem is None else None
     if value.get("jsonrpc") != "2.0":
         return f"jsonrpc is {value.get('jsonrpc')!r}"
     return True if kind_of(value) != "invalid" else "neither request, notification nor response"
 
 
 @scan("J04")
-def _one_of_result_and_error(view: View) -> str | bool | None:
-    value = view.frame.value
-    if not readable(view) or "method" in value:
+def _one_of_result_and_error(received: ReceivedFrame) -> str | bool | None:
+    value = received.frame.value
+    if not readable(received) or "method" in value:
         return None
     count = ("result" in value) + ("error" in value)
     return True if count == 1 else f"{count} of result and error"
 
 
 @scan("J05")
-def _error_object(view: View) -> str | bool | None:
-    if not readable(view) or "error" not in view.frame.value:
+def _error_object(received: ReceivedFrame) -> str | bool | None:
+    if not readable(received) or "error" not in received.frame.value:
         return None
-    return judged(oracle.error(view.frame.value["error"]))
+    return judged(message_shapes.error(received.frame.value["error"]))
 
 
 @scan("J05b")
-def _error_message(view: View) -> str | bool | None:
-    if view.frame.kind != "error" or not isinstance(view.frame.error.get("message"), str):
+def _error_message(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.kind != "error" or not isinstance(received.frame.error.get("message"), str):
         return None
-    message = view.frame.error["message"]
+    message = received.frame.error["message"]
     if "\n" in message:
         return "an error message of several lines"
     return True if len(message) <= 400 else f"an error message of {len(message)} characters"
 
 
 @scan("J26a")
-def _reserved_codes(view: View) -> str | bool | None:
-    if view.frame.kind != "error" or view.revision != revisions.E:
+def _reserved_codes(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.kind != "error" or received.revision != revisions.E:
         return None
-    code = view.frame.code
+    code = received.frame.code
     if isinstance(code, int) and -32099 <= code <= -32020 and code not in (-32020, -32021, -32022):
         return f"code {code} is reserved and not defined"
     return True
 
 
 @scan("J26b")
-def _retired_codes(view: View) -> str | bool | None:
-    if view.frame.kind != "error" or view.revision != revisions.E:
+def _retired_codes(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.kind != "error" or received.revision != revisions.E:
         return None
-    return True if view.frame.code not in (-32002, -32042) else f"code {view.frame.code} is retired"
+    return (
+        True
+        if received.frame.code not in (-32002, -32042)
+        else f"code {received.frame.code} is retired"
+    )
 
 
 @scan("J26c")
-def _discouraged_codes(view: View) -> str | bool | None:
-    if view.frame.kind != "error" or view.revision != revisions.E:
+def _discouraged_codes(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.kind != "error" or received.revision != revisions.E:
         return None
-    code = view.frame.code
+    code = received.frame.code
     legacy = isinstance(code, int) and -32019 <= code <= -32000 and code != -32002
     return f"code {code} is of the range new servers should not use" if legacy else True
 
 
 @scan("J31")
-def _answered_once(view: View) -> str | bool | None:
-    if view.frame.kind not in ANSWERS or not view.frame.has_id:
+def _answered_once(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.kind not in ANSWERS or not received.frame.has_id:
         return None
-    return "a second answer to one request" if view.again else True
+    return "a second answer to one request" if received.is_repeated else True
 
 
 @scan("F02b")
-def _plain_utf8(view: View) -> str | bool | None:
-    defect = view.frame.defect or ""
-    return defect if "UTF-8" in defect or "byte order" in defect else True
+def _plain_utf8(received: ReceivedFrame) -> str | bool | None:
+    problem = received.frame.problem or ""
+    return problem if "UTF-8" in problem or "byte order" in problem else True
 
 
 @scan("F03a")
-def _nothing_else(view: View) -> str | bool | None:
-    return view.frame.defect or True
+def _nothing_else(received: ReceivedFrame) -> str | bool | None:
+    return received.frame.problem or True
 
 
 @scan("F23a")
-def _no_constants(view: View) -> str | bool | None:
-    defect = view.frame.defect or ""
-    return defect if re.match(r"-?(NaN|Infinity)", defect) else True
+def _no_constants(received: ReceivedFrame) -> str | bool | None:
+    problem = received.frame.problem or ""
+    return problem if re.match(r"-?(NaN|Infinity)", problem) else True
 
 
 @scan("F31")
-def _no_requests(view: View) -> str | bool | None:
-    if view.revision != revisions.E or view.peer.initialized:
+def _no_requests(received: ReceivedFrame) -> str | bool | None:
+    if received.revision != revisions.E or received.peer.initialized:
         return None
-    return "a request from the server" if view.frame.kind == "request" else True
+    return "a request from the server" if received.frame.kind == "request" else True
 
 
-# -- eras ---------------------------------------------------------------------------------------
+# -- eras -----------------------------------------------------------------------------------------
 
 
 @scan("L07a")
-def _declared_only(view: View) -> str | bool | None:
-    needed = CLIENT_CAPABILITY.get(view.frame.method or "")
-    if view.frame.kind != "request" or needed is None:
-        return None if view.frame.kind != "result" else True
-    declared = needed in view.peer.capabilities
-    return True if declared else f"{view.frame.method}, which the client did not declare"
+def _declared_only(received: ReceivedFrame) -> str | bool | None:
+    needed = CLIENT_CAPABILITY.get(received.frame.method or "")
+    if received.frame.kind != "request" or needed is None:
+        return None if received.frame.kind != "result" else True
+    declared = needed in received.peer.capabilities
+    return True if declared else f"{received.frame.method}, which the client did not declare"
 
 
 scan("L07b")(_declared_only)
 
 
 @scan("V14a")
-def _no_modern_words(view: View) -> str | bool | None:
-    if view.frame.kind != "result" or view.revision == revisions.E:
+def _no_modern_words(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.kind != "result" or received.revision == revisions.E:
         return None
-    if not isinstance(view.frame.result, dict):
+    if not isinstance(received.frame.result, dict):
         return None
-    meta = view.frame.result.get("_meta")
-    words = [word for word in MODERN_WORDS if word in view.frame.result]
+    meta = received.frame.result.get("_meta")
+    words = [word for word in MODERN_WORDS if word in received.frame.result]
     words += [k for k in (meta if isinstance(meta, dict) else {}) if k == revisions.SERVER_INFO]
     return f"{words} in a legacy result" if words else True
 
 
 @scan("V14b")
-def _result_type(view: View) -> str | bool | None:
-    if view.frame.kind != "result" or view.revision != revisions.E or view.sent is None:
+def _result_type(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.kind != "result" or received.revision != revisions.E or received.sent is None:
         return None
-    result = view.frame.result
+    result = received.frame.result
     return True if isinstance(result, dict) and "resultType" in result else "no resultType"
 
 
 @scan("V15")
-def _names_itself(view: View) -> str | bool | None:
-    if view.frame.kind != "result" or view.revision != revisions.E:
+def _names_itself(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.kind != "result" or received.revision != revisions.E:
         return None
-    meta = view.frame.result.get("_meta") if isinstance(view.frame.result, dict) else None
+    meta = received.frame.result.get("_meta") if isinstance(received.frame.result, dict) else None
     named = isinstance(meta, dict) and revisions.SERVER_INFO in meta
     return True if named else "the result does not name the server"
 
 
 @scan("V17")
-def _meta_keys(view: View) -> str | bool | None:
-    body = view.frame.result if view.frame.kind == "result" else view.frame.params
+def _meta_keys(received: ReceivedFrame) -> str | bool | None:
+    body = received.frame.result if received.frame.kind == "result" else received.frame.params
     meta = body.get("_meta") if isinstance(body, dict) else None
     if not isinstance(meta, dict):
         return None
@@ -184,27 +188,29 @@ def _meta_keys(view: View) -> str | bool | None:
 
 
 @scan("V19")
-def _known_result_type(view: View) -> str | bool | None:
-    if view.frame.kind != "result" or view.revision != revisions.E:
+def _known_result_type(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.kind != "result" or received.revision != revisions.E:
         return None
-    kind = view.frame.result.get("resultType") if isinstance(view.frame.result, dict) else None
+    kind = (
+        received.frame.result.get("resultType") if isinstance(received.frame.result, dict) else None
+    )
     if kind is None:
         return None
     return True if kind in ("complete", "input_required") else f"resultType {kind!r}"
 
 
 @scan("K03a")
-def _no_legacy_hints(view: View) -> str | bool | None:
-    if view.frame.kind != "result" or view.revision == revisions.E:
+def _no_legacy_hints(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.kind != "result" or received.revision == revisions.E:
         return None
-    result = view.frame.result
+    result = received.frame.result
     hints = [w for w in ("ttlMs", "cacheScope") if isinstance(result, dict) and w in result]
     return f"{hints} in a legacy result" if hints else True
 
 
 @scan("K03b")
-def _no_hints_on_questions(view: View) -> str | bool | None:
-    result = view.frame.result
+def _no_hints_on_questions(received: ReceivedFrame) -> str | bool | None:
+    result = received.frame.result
     if not isinstance(result, dict) or result.get("resultType") != "input_required":
         return None
     hints = [word for word in ("ttlMs", "cacheScope") if word in result]
@@ -212,70 +218,76 @@ def _no_hints_on_questions(view: View) -> str | bool | None:
 
 
 @scan("I01")
-def _where_questions_are_allowed(view: View) -> str | bool | None:
-    result = view.frame.result
-    if not isinstance(result, dict) or view.sent is None or view.revision != revisions.E:
+def _where_questions_are_allowed(received: ReceivedFrame) -> str | bool | None:
+    result = received.frame.result
+    if not isinstance(result, dict) or received.sent is None or received.revision != revisions.E:
         return None
     if result.get("resultType") != "input_required":
         return True
     allowed = ("tools/call", "prompts/get", "resources/read")
-    return True if view.sent.method in allowed else f"{view.sent.method} asks for input"
+    return True if received.sent.method in allowed else f"{received.sent.method} asks for input"
 
 
-# -- notifications ------------------------------------------------------------------------------
+# -- notifications --------------------------------------------------------------------------------
 
 
 @scan("G02")
-def _logging_declared(view: View) -> str | bool | None:
-    if view.frame.method != "notifications/message":
-        return True if view.frame.kind == "notification" else None
-    declared = view.peer.server_capabilities
+def _logging_declared(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.method != "notifications/message":
+        return True if received.frame.kind == "notification" else None
+    declared = received.peer.server_capabilities
     return "logging is not declared" if declared is not None and "logging" not in declared else True
 
 
 @scan("T23b")
-def _changes_declared(view: View) -> str | bool | None:
-    if view.frame.method != "notifications/tools/list_changed":
-        return True if view.frame.kind == "notification" else None
-    tools = (view.peer.server_capabilities or {}).get("tools")
-    if view.peer.server_capabilities is None:
+def _changes_declared(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.method != "notifications/tools/list_changed":
+        return True if received.frame.kind == "notification" else None
+    tools = (received.peer.server_capabilities or {}).get("tools")
+    if received.peer.server_capabilities is None:
         return None
     told = isinstance(tools, dict) and tools.get("listChanged") is True
     return True if told else "tools.listChanged is not declared"
 
 
 @scan("X08")
-def _server_cancels(view: View) -> str | bool | None:
-    if view.frame.method != "notifications/cancelled":
-        return True if view.frame.kind in ("notification", "result") else None
-    id = view.frame.params.get("requestId")
-    if view.revision == revisions.E:
-        sent = view.peer.request_with(id)
+def _server_cancels(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.method != "notifications/cancelled":
+        return True if received.frame.kind in ("notification", "result") else None
+    id = received.frame.params.get("requestId")
+    if received.revision == revisions.E:
+        sent = received.peer.request_with(id)
         fine = sent is not None and sent.method == "subscriptions/listen"
         return True if fine else "the server cancels something that is no subscription"
-    own = any(request.id == id for request in view.peer.server_requests)
+    own = any(request.id == id for request in received.peer.server_requests)
     return True if own else "the server cancels a request it did not make"
 
 
 @scan("U08")
-def _listen_streams(view: View) -> str | bool | None:
-    if view.revision != revisions.E or view.frame.kind != "notification":
+def _listen_streams(received: ReceivedFrame) -> str | bool | None:
+    if received.revision != revisions.E or received.frame.kind != "notification":
         return None
-    meta = view.frame.params.get("_meta")
+    meta = received.frame.params.get("_meta")
     if not isinstance(meta, dict) or revisions.SUBSCRIPTION_ID not in meta:
         return None
-    loose = view.frame.method in ("notifications/progress", "notifications/message")
-    return f"{view.frame.method} on a subscription" if loose else True
+    loose = received.frame.method in ("notifications/progress", "notifications/message")
+    return f"{received.frame.method} on a subscription" if loose else True
 
 
-# -- shapes -------------------------------------------------------------------------------------
+# -- shapes ---------------------------------------------------------------------------------------
 
 
 def shaped(methods: tuple[str, ...]) -> Any:
-    def look(view: View) -> str | bool | None:
-        if view.frame.kind != "result" or view.sent is None or view.sent.method not in methods:
+    def look(received: ReceivedFrame) -> str | bool | None:
+        if (
+            received.frame.kind != "result"
+            or received.sent is None
+            or received.sent.method not in methods
+        ):
             return None
-        return judged(oracle.result(view.revision, view.sent.method, view.frame.result))
+        return judged(
+            message_shapes.result(received.revision, received.sent.method, received.frame.result)
+        )
 
     return look
 
@@ -292,22 +304,24 @@ for _id, _methods in (
 
 
 @scan("Z10g")
-def _notification_shapes(view: View) -> str | bool | None:
-    if view.frame.kind != "notification":
+def _notification_shapes(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.kind != "notification":
         return None
-    params = view.frame.value.get("params")
-    return judged(oracle.notification(view.revision, view.frame.method or "", params))
+    params = received.frame.value.get("params")
+    return judged(
+        message_shapes.notification(received.revision, received.frame.method or "", params)
+    )
 
 
 @scan("Z10h")
-def _request_shapes(view: View) -> str | bool | None:
-    if view.frame.kind != "request" or view.revision == revisions.E:
+def _request_shapes(received: ReceivedFrame) -> str | bool | None:
+    if received.frame.kind != "request" or received.revision == revisions.E:
         return None
-    params = view.frame.value.get("params")
-    return judged(oracle.request(view.revision, view.frame.method or "", params))
+    params = received.frame.value.get("params")
+    return judged(message_shapes.request(received.revision, received.frame.method or "", params))
 
 
-# -- the tour -----------------------------------------------------------------------------------
+# -- the tour -------------------------------------------------------------------------------------
 
 ROLES = (
     "echo",
@@ -323,9 +337,9 @@ ROLES = (
 
 
 def tour(ctx: Context) -> None:
-    """Ask for one of everything, so that the scans have something to look at.
+    """Call every method once, so that the scans have frames to check.
 
-    Nothing here is an assertion: what the server answers is judged by the scans.
+    The tour asserts nothing; the scans check the responses.
     """
     for step in (_lists, _errors, _calls, _reads, _questions, _changes):
         try:

@@ -1,4 +1,4 @@
-"""S03b, and S05 to S15: the streams of a session, coming back to them, and whose they are."""
+"""S03b, S05 to S15: streams of a session, resumption, and session ownership."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import json
 import time
 from typing import Any
 
-from conformance.asking import (
+from conformance.check import NotApplicable, case, need
+from conformance.client.frames import show
+from conformance.client.sse import Event, EventStream
+from conformance.context import Context
+from conformance.suites.http_requests import (
     Session,
     answer_in,
     call,
@@ -23,16 +27,12 @@ from conformance.asking import (
     streamed,
     verb,
 )
-from conformance.check import NotApplicable, case, need
-from conformance.context import Context
-from conformance.frames import show
-from conformance.sse import Event, EventStream
 
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 ABILITIES: dict[str, Any] = {"sampling": {}, "elicitation": {}}
 
 
-# -- how long a session lives ---------------------------------------------------------------------
+# -- session lifetime -----------------------------------------------------------------------------
 
 
 @case("S03b")
@@ -41,7 +41,7 @@ def _streams_end(ctx: Context) -> None:
     with listen(ctx, session) as stream:
         answer = verb(ctx, "DELETE", session)
         if answer.status == 405:
-            raise NotApplicable("sessions cannot be ended by clients")
+            raise NotApplicable("the server does not support DELETE")
         status(answer, 200, 202, 204)
         stream.gather(patience(ctx))
         need(stream.ended, "the stream of an ended session stays open")
@@ -51,7 +51,7 @@ def _streams_end(ctx: Context) -> None:
 def _expires(ctx: Context) -> None:
     idle = ctx.settings.idle_seconds
     if idle is None:
-        raise NotApplicable("nobody said when idle sessions expire (--idle-seconds)")
+        raise NotApplicable("the expiry of idle sessions is unknown (--idle-seconds)")
     if idle + 2 > ctx.settings.case_seconds:
         raise NotApplicable(f"an idle time of {idle:g} s is longer than a case may take")
     session = open_session(ctx, ready=True)
@@ -88,7 +88,10 @@ def _accept(ctx: Context) -> None:
     listen(ctx, open_session(ctx, ready=True)).close()
     session = open_session(ctx, ready=True)
     with get_stream(ctx, session, accept="application/json") as stream:
-        need(400 <= stream.status < 500, f"status {stream.status} for whoever wants no stream")
+        need(
+            400 <= stream.status < 500,
+            f"status {stream.status} for a client that accepts no stream",
+        )
 
 
 @case("S07")
@@ -114,13 +117,13 @@ def _one_stream(ctx: Context) -> None:
             answer.gather(patience(ctx))
         streams = [one, answer]
         if two.is_stream and two.status == 200:
-            streams.append(two)  # a server may refuse a second one
+            streams.append(two)  # a server may reject a second stream
         for stream in (one, two):
             stream.gather(ctx.settings.quiet_seconds)
     said = [{_key(message) for message in _notes(stream)} for stream in streams]
-    need(any(said), f"{role.tool} said nothing on any stream")
+    need(any(said), f"{role.tool} sent nothing on any stream")
     twice = [note for n, notes in enumerate(said) for other in said[:n] for note in notes & other]
-    need(not twice, f"{len(twice)} messages came on more than one stream: {twice[:1]}")
+    need(not twice, f"{len(twice)} messages were sent on more than one stream: {twice[:1]}")
 
 
 def _notes(stream: EventStream) -> list[Any]:
@@ -135,17 +138,17 @@ def _shown(messages: list[Any]) -> str:
     return show(json.dumps(messages[0]).encode(), 120) if messages else ""
 
 
-# -- questions during a call ----------------------------------------------------------------------
+# -- server requests during a call ----------------------------------------------------------------
 
 
 def _question(ctx: Context, stream: EventStream) -> dict[str, Any]:
-    """What the server asks on the stream of the call."""
+    """The request that the server sends on the stream of the call."""
     while (message := stream.next_message(patience(ctx))) is not None:
         if isinstance(message, dict) and "method" in message and "id" in message:
             return message
         if is_response(message):
             break
-    raise NotApplicable("the tool asked nothing on the stream of its call")
+    raise NotApplicable("the tool sent no request on the stream of its call")
 
 
 def _asking(ctx: Context) -> dict[str, Any]:
@@ -168,13 +171,13 @@ def _asked_there(ctx: Context) -> None:
         said = stream.next_message(ctx.timeout)
         elsewhere.gather(ctx.settings.quiet_seconds)
         astray = [m for m in _notes(elsewhere) if "id" in m]
-        need(not astray, f"asked on the stream of a GET: {_shown(astray)}")
+        need(not astray, f"a request on the stream of a GET: {_shown(astray)}")
         if said is None or is_response(said):
-            raise NotApplicable("the tool asked nothing")
+            raise NotApplicable("the tool sent no request")
         question = said if "id" in said else _question(ctx, stream)
         post(ctx, _reply(question), None, session)
         answer = answer_in(stream, 7, patience(ctx))
-    need(answer is not None, "the question was answered, the call was not")
+    need(answer is not None, "the server's request was answered, but the call was not")
 
 
 @case("S09b")
@@ -187,15 +190,15 @@ def _answered(ctx: Context) -> None:
         need(not answer.body, f"a body: {show(answer.body, 100)}")
 
 
-# -- coming back ----------------------------------------------------------------------------------
+# -- resumption -----------------------------------------------------------------------------------
 
 
 def _resumable(ctx: Context, session: Session, id: int) -> list[Event]:
-    """The events of a call, which have ids to come back by."""
+    """The events of a call, with ids for resumption."""
     stream = streamed(ctx, "progress", session, id=id, token=f"stream {id}")
     events = identified(stream.events)
     if not events:
-        raise NotApplicable("the server gives its events no ids: streams cannot be resumed")
+        raise NotApplicable("events have no ids, so streams cannot be resumed")
     return events
 
 
@@ -204,7 +207,7 @@ def _unique(ctx: Context) -> None:
     session = open_session(ctx, ready=True)
     ids = [event.id for number in (3, 4, 5) for event in _resumable(ctx, session, number)]
     twice = sorted({str(id) for id in ids if ids.count(id) > 1})
-    need(not twice, f"ids that were given twice in a session: {', '.join(twice[:4])}")
+    need(not twice, f"duplicate event ids in a session: {', '.join(twice[:4])}")
 
 
 @case("S11b")
@@ -212,24 +215,30 @@ def _replayed(ctx: Context) -> None:
     session = open_session(ctx, ready=True)
     first = _resumable(ctx, session, 3)
     _resumable(ctx, session, 4)
-    need(len(first) > 1, "a stream of a single event")
+    need(len(first) > 1, "the stream has only one event")
     with get_stream(ctx, session, first[0].id) as stream:
         if stream.status != 200:
-            raise NotApplicable(f"the server replays nothing: {stream.status}")
+            raise NotApplicable(f"the server does not replay: {stream.status}")
         stream.gather(ctx.settings.quiet_seconds * 2)
         again = stream.messages
     if not again:
-        raise NotApplicable("the server has forgotten the events of a call that is over")
+        raise NotApplicable("the server no longer has the events of the finished call")
     wanted = [event.message for event in first[1:] if event.data]
     for message in again:
-        need(message in wanted, f"not of this stream, or not after this event: {_shown([message])}")
-    need(again == wanted, f"{len(again)} of {len(wanted)} messages came back, or in another order")
+        need(
+            message in wanted,
+            f"a replayed message of another stream or an earlier event: {_shown([message])}",
+        )
+    need(
+        again == wanted,
+        f"{len(again)} of {len(wanted)} messages were replayed, or in another order",
+    )
 
 
 def _nothing_foreign(ctx: Context, session: Session, last: str) -> None:
     with get_stream(ctx, session, last) as stream:
         if stream.status != 200:
-            return  # refused, in whatever way
+            return  # rejected with any error status
         need(stream.is_stream, "200, and no event stream")
         stream.gather(ctx.settings.quiet_seconds)
         strays = [m for m in stream.messages if is_response(m) or "progress" in m.get("method", "")]
@@ -264,7 +273,7 @@ def _no_empty_events(ctx: Context) -> None:
 def _primed(ctx: Context) -> None:
     stream = streamed(ctx, "progress", open_session(ctx, ready=True))
     if not identified(stream.events):
-        raise NotApplicable("the server gives its events no ids: there is nothing to prime")
+        raise NotApplicable("events have no ids, so there is nothing to prime")
     first = stream.events[0]
     need(first.id and not first.data, "the stream does not begin with an id and empty data")
 
@@ -276,7 +285,7 @@ def _retry(ctx: Context) -> None:
     with post_stream(ctx, message, session) as stream:
         stream.gather(patience(ctx))
     if any(map(is_response, stream.messages)) or not stream.is_stream or not stream.ended:
-        raise NotApplicable("the tool did not let go of its stream before it answered")
+        raise NotApplicable("the tool did not close its stream before its response")
     times = [event.retry for event in stream.events if event.retry is not None]
-    need(times, "the stream was closed early and did not say when to come back")
+    need(times, "the stream was closed early without a retry time")
     need(times[-1].isdigit(), f"retry is {times[-1]!r}, not milliseconds")

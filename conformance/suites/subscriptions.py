@@ -1,4 +1,4 @@
-"""U: subscriptions/listen."""
+"""U: subscriptions with `subscriptions/listen`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import NotApplicable, case, cases_of, fail, need
+from conformance.client.frames import Frame, key, same, show
+from conformance.client.peer import Peer
+from conformance.client.results import result_of
 from conformance.context import Context
-from conformance.frames import Frame, key, same, show
-from conformance.peer import Peer, result_of
 
 SID = revisions.SUBSCRIPTION_ID
 ACK = "notifications/subscriptions/acknowledged"
@@ -23,7 +24,7 @@ def sid(frame: Frame) -> Any:
 
 
 def listen(ctx: Context, peer: Peer, filter: Any, id: Any = "listen-1") -> Frame:
-    """Open a subscription; gives the first frame that belongs to it."""
+    """Open a subscription and return the first frame that belongs to it."""
     peer.request("subscriptions/listen", {"notifications": filter}, id=id)
 
     def belongs(frame: Frame) -> bool:
@@ -70,7 +71,7 @@ def _subset(ctx: Context) -> None:
     asked = {"toolsListChanged": True, "promptsListChanged": True}
     honoured = acknowledged(ctx, ctx.fresh(), asked)
     extra = {name for name, value in honoured.items() if value and not asked.get(name)}
-    need(not extra, f"the acknowledgement honours {extra}, which nobody asked for")
+    need(not extra, f"the acknowledgement lists {extra}, which was not requested")
 
 
 def exact_id(ctx: Context, id: Any) -> None:
@@ -90,7 +91,7 @@ def _changes_carry_the_id(ctx: Context) -> None:
     trigger(ctx, peer, "change_tools")
     frame = peer.wait(lambda f: f.method == TOOLS, 2)
     if frame is None:
-        fail("the tools changed, and the subscriber was not told")
+        fail("the subscriber was not notified of changed tools")
     need(same(sid(frame), 77), f"the notification names subscription {sid(frame)!r}")
 
 
@@ -101,19 +102,19 @@ def _only_what_was_asked(ctx: Context) -> None:
     acknowledged(ctx, peer, {"promptsListChanged": True})
     trigger(ctx, peer, "change_tools")
     heard = [f for f in [*peer.marker(), *peer.inbox] if f.method == TOOLS]
-    need(not heard, "a change of tools was told to a subscriber for prompts")
+    need(not heard, "a subscriber to prompts was notified of changed tools")
 
 
 @case("U03b")
 def _unknown_type(ctx: Context) -> None:
     honoured = acknowledged(ctx, ctx.fresh(), {"moonPhaseChanged": True, "toolsListChanged": True})
-    need("moonPhaseChanged" not in honoured, "a notification that does not exist is honoured")
+    need("moonPhaseChanged" not in honoured, "an unknown notification type is acknowledged")
 
 
 @case("U03c")
 def _empty_filter(ctx: Context) -> None:
     honoured = acknowledged(ctx, ctx.fresh(), {})
-    need(not any(honoured.values()), f"nothing was asked for, {honoured} is honoured")
+    need(not any(honoured.values()), f"the filter is empty, but {honoured} is acknowledged")
 
 
 @case("U03d")
@@ -123,7 +124,7 @@ def _declined_type(ctx: Context) -> None:
     acknowledged(ctx, peer, {"toolsListChanged": False})
     trigger(ctx, peer, "change_tools")
     heard = [f for f in [*peer.marker(), *peer.inbox] if f.method == TOOLS]
-    need(not heard, "a change of tools was told although the filter says false")
+    need(not heard, "changed tools were notified although the filter is false")
 
 
 @case("U04")
@@ -137,7 +138,7 @@ def _two_subscriptions(ctx: Context) -> None:
     while len(heard) < 2:
         frame = peer.wait(lambda f: f.method == TOOLS, 2)
         if frame is None:
-            fail(f"two subscriptions, but only {heard} heard of the change")
+            fail(f"two subscriptions, but only {heard} were notified")
         heard.add(sid(frame))
     need(heard == {"one", 4812}, f"the notifications name {heard}")
 
@@ -194,7 +195,7 @@ def _cancelled_for_good(ctx: Context) -> None:
     peer.marker()
     trigger(ctx, peer, "change_tools")
     heard = [f for f in [*peer.marker(), *peer.inbox] if f.method == TOOLS]
-    need(not heard, "a cancelled subscription still tells of changes")
+    need(not heard, "a cancelled subscription still gets notifications")
 
 
 @case("U07")
@@ -220,7 +221,7 @@ def _not_across_connections(ctx: Context) -> None:
     heard = [f for f in [*second.marker(), *second.inbox] if f.kind == "notification"]
     need(
         not heard,
-        f"a new connection hears old subscriptions: {show(heard[0].raw) if heard else ''}",
+        f"a new connection has old subscriptions: {show(heard[0].raw) if heard else ''}",
     )
 
 
@@ -232,7 +233,7 @@ def _prompts(ctx: Context) -> None:
     acknowledged(ctx, peer, {"promptsListChanged": True}, "prompts")
     trigger(ctx, peer, "change_prompts")
     frame = peer.wait(lambda f: f.method == PROMPTS, 2)
-    need(frame is not None, "the prompts changed, and the subscriber was not told")
+    need(frame is not None, "the subscriber was not notified of changed prompts")
 
 
 @case("U13")
@@ -243,7 +244,7 @@ def _resources(ctx: Context) -> None:
         uri = str(ctx.facts.resources[0].get("uri")) if ctx.facts.resources else ""
     honoured = acknowledged(ctx, ctx.fresh(), {"resourceSubscriptions": [uri]})
     told = honoured.get("resourceSubscriptions")
-    need(told == [uri], f"resources.subscribe is declared, {told!r} is honoured")
+    need(told == [uri], f"resources.subscribe is declared, but {told!r} is acknowledged")
 
 
 @case("U14")

@@ -1,15 +1,15 @@
-"""T: listing tools and calling them."""
+"""T: the list of tools and tool calls."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from conformance import revisions, schema
+from conformance import json_schema, revisions
 from conformance.check import NotApplicable, case, cases_of, need
+from conformance.client.frames import Frame, show
+from conformance.client.results import result_of
 from conformance.context import Context, walk
-from conformance.frames import Frame, show
-from conformance.peer import result_of
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -58,7 +58,7 @@ def _input_schemas(ctx: Context) -> None:
 @case("T03b")
 def _input_schemas_valid(ctx: Context) -> None:
     for tool in tools(ctx):
-        wrong = schema.defect(tool.get("inputSchema"))
+        wrong = json_schema.check_schema(tool.get("inputSchema"))
         need(wrong is None, f"the input schema of {tool.get('name')!r}: {wrong}")
 
 
@@ -69,7 +69,7 @@ def _no_arguments(ctx: Context) -> None:
         raise NotApplicable("every tool takes arguments")
     for tool in bare:
         closed = (tool.get("inputSchema") or {}).get("additionalProperties")
-        need(closed is False, f"{tool.get('name')!r} takes nothing but does not say so")
+        need(closed is False, f"{tool.get('name')!r} takes no arguments but does not forbid them")
 
 
 def _output_schemas(ctx: Context) -> list[tuple[Any, Any]]:
@@ -82,7 +82,7 @@ def _output_schemas(ctx: Context) -> list[tuple[Any, Any]]:
 @case("T04a")
 def _output_schemas_valid(ctx: Context) -> None:
     for name, found in _output_schemas(ctx):
-        wrong = schema.defect(found)
+        wrong = json_schema.check_schema(found)
         need(wrong is None and isinstance(found, dict), f"the output schema of {name!r}: {wrong}")
 
 
@@ -138,14 +138,14 @@ def _keywords_kept(ctx: Context) -> None:
     role = ctx.role("schema_2020")
     found = next(t for t in tools(ctx) if t.get("name") == role.tool)["inputSchema"]
     for word in ("$schema", "$defs", "additionalProperties"):
-        need(word in found, f"{word} was lost from the input schema")
+        need(word in found, f"{word} is missing from the input schema")
 
 
-# -- calls that cannot work ---------------------------------------------------------------------
+# -- invalid calls --------------------------------------------------------------------------------
 
 
 def refused_call(frame: Frame) -> bool:
-    """Whether a call failed in one of the two ways the protocol has."""
+    """Whether a call failed with a protocol error or with `isError`."""
     return frame.kind == "error" or frame.result.get("isError") is True
 
 
@@ -160,7 +160,7 @@ def _unknown_tool(ctx: Context) -> None:
 def _unknown_tool_is_a_protocol_error(ctx: Context) -> None:
     ctx.require("tools")
     frame = ctx.peer.call("tools/call", {"name": "no-such-tool-here", "arguments": {}})
-    need(frame.kind == "error", f"reported as a tool's own failure: {show(frame.raw)}")
+    need(frame.kind == "error", f"reported as a result with isError: {show(frame.raw)}")
     # JSON-RPC leaves -32000 to -32099 to the server in the legacy revisions.
     allowed = frame.code == -32602 or (not ctx.modern and -32099 <= frame.code <= -32000)
     need(allowed, f"an unknown tool gave {frame.code!r}, which is not -32602")
@@ -178,7 +178,7 @@ def _names_are_case_sensitive(ctx: Context) -> None:
 
 
 def _bad_arguments(ctx: Context) -> list[tuple[str, dict[str, Any]]]:
-    """Calls that break the schema of a tool we may call."""
+    """Calls whose arguments violate the schema of a tool with a role."""
     role = ctx.role("echo")
     name = next(iter(role.arguments(text="x")))
     return [
@@ -206,7 +206,7 @@ def _channel(ctx: Context) -> None:
         else:
             need(
                 frame.kind == "result",
-                f"a {what} argument is for the model to see: {show(frame.raw)}",
+                f"a {what} argument must give a result with isError: {show(frame.raw)}",
             )
 
 
@@ -229,7 +229,7 @@ def _arguments_absent(ctx: Context) -> None:
 
 
 def odd_call(ctx: Context, changes: dict[str, Any]) -> None:
-    """Params that break the request's own schema: a protocol error."""
+    """Params that violate the request's schema must give a protocol error."""
     ctx.require("tools")
     name = ctx.facts.tools[0].get("name") if ctx.facts.tools else "x"
     params = {"name": name, "arguments": {}, **changes}
@@ -277,7 +277,7 @@ def _task_ignored(ctx: Context) -> None:
     if ctx.offers("tasks"):
         raise NotApplicable("the server offers tasks")
     frame = ctx.peer.call("tools/call", {**ctx.echo("task"), "task": {"ttl": 1000}})
-    need(not refused_call(frame), f"a task parameter is to be ignored: {show(frame.raw)}")
+    need(not refused_call(frame), f"a task parameter was not ignored: {show(frame.raw)}")
 
 
 @case("T11b")
@@ -305,4 +305,4 @@ def _change_told(ctx: Context) -> None:
         peer.call("tools/call", {"name": role.tool, "arguments": role.arguments()}), "tools/call"
     )
     heard = peer.wait(lambda f: f.method == "notifications/tools/list_changed", 2)
-    need(heard is not None, "the tools changed, and nobody was told")
+    need(heard is not None, "no notification of changed tools")

@@ -1,8 +1,8 @@
-"""Finding the daemon, or starting one: what `recalld stdio` does before it is a bridge.
+"""Connects to the daemon, and starts one when none is running.
 
-Everybody who finds no daemon queues at the start lock; the first starts one and waits until it
-says that its socket is open, the others find it there. Standard library only, and little of it:
-this runs while a client waits for its first answer.
+Processes that find no daemon wait for the start lock. The first one starts a daemon and waits until
+its socket is open; the others then connect to it. Standard library only, because this runs while
+a client waits for its first answer.
 """
 
 import errno
@@ -16,25 +16,35 @@ import time
 from pathlib import Path
 from typing import Final
 
+from daemon.bridge import daemon_identity
 from daemon.config import Settings
 from daemon.exit_codes import CANNOT_CREATE, UNAVAILABLE, Exit
 from daemon.operations import directories
 
-_NOBODY: Final = (errno.ENOENT, errno.ECONNREFUSED)
-LOG_LIMIT: Final = 5 * 1024 * 1024
-#: What one client says for itself. A daemon serves many: it hears these from each on attaching.
-OURS_ALONE: Final = frozenset({"RECALLD_BANK", "AWARENESS_MEMORY_ID", "RECALLD_DIALECTS"})
+_NOT_LISTENING: Final = (errno.ENOENT, errno.ENOTDIR, errno.ECONNREFUSED)
+MAX_LOG_BYTES: Final = 5 * 1024 * 1024
+#: Variables of one client. Each bridge sends its own values when it attaches, so a daemon that it
+#: starts does not inherit them.
+CLIENT_VARIABLES: Final = frozenset({"RECALLD_BANK", "AWARENESS_MEMORY_ID", "RECALLD_DIALECTS"})
 
 
 def connect(path: Path, timeout: float | None = None) -> socket.socket | None:
-    """A connection to the daemon; None when nobody listens there."""
+    """Return a connection to the daemon; None when no daemon is listening.
+
+    Raises `Exit` when the socket or the listening process belongs to another user.
+    """
     link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     link.settimeout(timeout)
     try:
+        daemon_identity.check_files(path)
         link.connect(str(path))
+        daemon_identity.check_process(link, path)
+    except Exit:
+        link.close()
+        raise
     except OSError as error:
         link.close()
-        if error.errno in _NOBODY:
+        if error.errno in _NOT_LISTENING:
             return None
         if error.errno == errno.EAGAIN:
             raise Exit(UNAVAILABLE, f"{path}: the daemon is too busy to accept") from None
@@ -43,12 +53,12 @@ def connect(path: Path, timeout: float | None = None) -> socket.socket | None:
 
 
 def connect_or_start(settings: Settings) -> socket.socket:
-    """A connection to the daemon, starting one if need be; `Exit` says why there is none."""
+    """Return a connection to the daemon; start a daemon if none is running."""
     link = connect(settings.socket)
     if link is not None:
         return link
     deadline = time.monotonic() + settings.start_seconds
-    lock = hold_start(settings, "is still starting the daemon")
+    lock = acquire_start_lock(settings, "is still starting the daemon")
     try:
         link = connect(settings.socket)
         if link is not None:
@@ -56,36 +66,39 @@ def connect_or_start(settings: Settings) -> socket.socket:
         _start(settings, deadline)
         link = connect(settings.socket)
         if link is None:
-            raise Exit(UNAVAILABLE, f"the daemon left at once; see {settings.log_file}")
+            raise Exit(UNAVAILABLE, f"the daemon exited at once; see {settings.log_file}")
         return link
     finally:
         os.close(lock)
 
 
-def hold_start(settings: Settings, why: str) -> int:
-    """The start lock, held until it is closed; who waits for it in vain is told why it is held."""
+def acquire_start_lock(settings: Settings, activity: str) -> int:
+    """Return a descriptor that holds the start lock until it is closed.
+
+    `activity` is written into the lock file, for the error message of a process that waits in vain.
+    """
     deadline = time.monotonic() + settings.start_seconds
     directories.make(settings.directories.state)
-    lock = os.open(settings.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = _open(settings.start_lock, os.O_RDWR)
     try:
-        while not _is_taken(lock):
+        while not _try_lock(lock):
             if time.monotonic() > deadline:
                 holder = os.pread(lock, 200, 0).decode(errors="replace").strip()
-                said = holder or "another process is still starting the daemon"
-                raise Exit(UNAVAILABLE, f"{said}; try again")
+                holder = holder or "another process is still starting the daemon"
+                raise Exit(UNAVAILABLE, f"{holder}; try again")
             time.sleep(0.005)
     except BaseException:
         os.close(lock)
         raise
     try:
         os.ftruncate(lock, 0)
-        os.pwrite(lock, f"pid {os.getpid()} {why}".encode(), 0)
+        os.pwrite(lock, f"pid {os.getpid()} {activity}".encode(), 0)
     except OSError:
-        pass  # a full disk: the lock holds without its note
+        pass  # a full disk: the lock works without the text
     return lock
 
 
-def _is_taken(lock: int) -> bool:
+def _try_lock(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -94,28 +107,17 @@ def _is_taken(lock: int) -> bool:
 
 
 def _start(settings: Settings, deadline: float) -> None:
-    """Start a daemon that outlives us, and wait until it listens."""
+    """Start a daemon that outlives this process, and wait until it listens."""
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     log = _open_log(settings.log_file)
-    # -P: a folder called daemon in the directory we were started in is not this program.
+    # -P: do not import a folder named `daemon` from the current directory.
     arguments = [sys.executable, "-P", "-m", "daemon", "serve", "--spawned", "--no-http"]
     arguments += ["--ready-fd", str(writing), "--socket", str(settings.socket)]
     if settings.fixtures:
         arguments.append("--fixtures")
     try:
-        os.posix_spawn(
-            sys.executable,
-            arguments,
-            {name: value for name, value in os.environ.items() if name not in OURS_ALONE},
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, log, 1),
-                (os.POSIX_SPAWN_DUP2, log, 2),
-            ],
-            setsid=True,  # a client that kills our process group must not take the daemon along
-            setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE],
-        )
+        _spawn_detached(arguments, log)
     except OSError as error:
         os.close(reading)
         raise Exit(UNAVAILABLE, f"the daemon cannot be started: {error.strerror}") from None
@@ -133,21 +135,56 @@ def _start(settings: Settings, deadline: float) -> None:
         os.close(reading)
 
 
-def reap() -> None:
-    """Collect daemons we started that have died, so that none stays a zombie."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return
+def _spawn_detached(arguments: list[str], log: int) -> None:
+    """Run a program as a child of init, in a session of its own.
+
+    Some clients kill every descendant of their MCP process when they exit. A short-lived
+    intermediate process starts the daemon, so that the daemon is no descendant of the client.
+    """
+    intermediate = os.fork()
+    if intermediate == 0:
+        failure = 0
+        try:
+            _spawn(arguments, log)
+        except OSError as error:
+            failure = error.errno or errno.EIO
+        finally:
+            os._exit(failure)
+    _, status = os.waitpid(intermediate, 0)
+    failure = os.waitstatus_to_exitcode(status)
+    if failure:
+        failure = failure if failure > 0 else errno.EINTR
+        raise OSError(failure, os.strerror(failure))
+
+
+def _spawn(arguments: list[str], log: int) -> None:
+    os.posix_spawn(
+        arguments[0],
+        arguments,
+        {name: value for name, value in os.environ.items() if name not in CLIENT_VARIABLES},
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, log, 1),
+            (os.POSIX_SPAWN_DUP2, log, 2),
+        ],
+        setsid=True,  # a client that kills our process group must not kill the daemon
+        setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE],
+    )
 
 
 def _open_log(path: Path) -> int:
-    """The daemon's log; the one before is kept aside when it has grown large."""
+    """Open the log of the daemon; a large one is renamed first."""
     try:
-        if path.exists() and path.stat().st_size > LOG_LIMIT:
+        if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
             path.rename(path.with_suffix(".log.1"))
-        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Exit(CANNOT_CREATE, f"{path}: {error.strerror}") from None
+    return _open(path, os.O_WRONLY | os.O_APPEND)
+
+
+def _open(path: Path, flags: int) -> int:
+    try:
+        return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise Exit(CANNOT_CREATE, f"{path}: {error.strerror}") from None
 
@@ -157,4 +194,4 @@ def _last_line(path: Path) -> str:
         lines = path.read_text(errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    return lines[-1][:300] if lines else "it said nothing"
+    return lines[-1][:300] if lines else "its log is empty"

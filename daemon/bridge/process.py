@@ -1,12 +1,12 @@
-"""`recalld stdio`: the thin child process that a client starts.
+"""`recalld stdio`: the bridge process that an MCP client starts.
 
-It carries lines between the client's pipes and the daemon's socket, byte for byte. It is cheap on
-purpose: standard library only, no event loop, no engine. What it adds is patience: when the daemon
-dies it starts another, makes the client's handshake again without a word, hands on what a legacy
-client follows and its log level, sends what had not left yet, and answers what had with a clear
-error (see `daemon.bridge.pending`). A request is never sent twice.
+It copies lines between the client's pipes and the daemon's socket, byte for byte. It starts fast:
+standard library only, no event loop, no engine. When the daemon dies, the bridge starts another one
+and replays the client's handshake, subscriptions and log level, without the client noticing. It
+sends the requests that had not been sent, and answers the others with an error
+(`daemon.bridge.pending`). A request is never sent twice.
 
-Flow control: each direction holds at most `BUFFER` bytes; past that the sender is not read.
+Flow control: each direction buffers at most `BUFFER` bytes; then the bridge stops reading.
 """
 
 import json
@@ -21,14 +21,14 @@ from types import FrameType
 from typing import Any, Final
 
 from daemon.bridge import attach
-from daemon.bridge.pending import REPLAY_ID, Pending
+from daemon.bridge.pending import REPLAY_ID, PendingRequests
 from daemon.config import Settings
 from daemon.exit_codes import OK, UNAVAILABLE, Exit
 from daemon.version import VERSION
 
 BUFFER: Final = 1024 * 1024
 CHUNK: Final = 256 * 1024
-#: After end of input: time for answers under way, well inside the 2 s clients wait.
+#: After end of input: time for calls in flight, shorter than the 2 s that clients wait.
 GRACE_SECONDS: Final = 1.3
 ATTACH_SECONDS: Final = 10.0
 PARENT_CHECK_MS: Final = 2000
@@ -38,13 +38,13 @@ IN, OUT, GONE = select.POLLIN, select.POLLOUT, select.POLLHUP | select.POLLERR |
 
 
 class Bridge:
-    """One client, one connection to the daemon (or none, for a moment)."""
+    """Connects one client to the daemon; between two daemons there is no connection."""
 
     def __init__(self, settings: Settings, read: int, write: int) -> None:
         self._settings = settings
         self._read = read
         self._write = write
-        self._pending = Pending()
+        self._pending = PendingRequests()
         self._link: socket.socket | None = None
         self._session: str | None = None
         self._from_client = b""
@@ -61,25 +61,25 @@ class Bridge:
         self._wake_read, self._wake_write = os.pipe()
 
     def run(self) -> int:
-        """Carry traffic until the client leaves; the exit code."""
-        with _Unblocked(self._read), _Unblocked(self._write):
+        """Copy traffic until the client disconnects; returns the exit code."""
+        with _NonBlocking(self._read), _NonBlocking(self._write):
             self._catch_signals()
             self._attach()
             try:
-                while self._turn():
+                while self._run_once():
                     pass
             except BrokenPipeError:
-                pass  # the client closed our output: nobody is left to talk to
+                pass  # the client closed our output
             finally:
                 for number in (signal.SIGTERM, signal.SIGINT):
-                    signal.signal(number, signal.SIG_IGN)  # leaving anyway, with code 0
+                    signal.signal(number, signal.SIG_IGN)  # we are exiting with code 0 anyway
                 if self._link is not None:
                     self._link.close()
         return OK
 
-    # --- one turn of the loop ----------------------------------------------------------------
+    # --- event loop --------------------------------------------------------------------------
 
-    def _turn(self) -> bool:
+    def _run_once(self) -> bool:
         if self._is_done():
             return False
         link = self._link
@@ -87,15 +87,15 @@ class Bridge:
         if self._wake_read in ready:
             self._end_input()
         if self._read in ready:
-            self._take_from_client()
+            self._read_client()
         if link is not None and link.fileno() in ready:
             events = ready[link.fileno()]
             if events & (IN | GONE):
-                self._take_from_daemon()
-        if self._link is not None and self._to_daemon and not self._give_to_daemon():
+                self._read_daemon()
+        if self._link is not None and self._to_daemon and not self._write_daemon():
             self._reattach("its connection broke")
         if self._to_client:
-            self._give_to_client()
+            self._write_client()
         if not ready and os.getppid() != self._parent:
             self._end_input()
         return True
@@ -125,7 +125,7 @@ class Bridge:
 
     # --- from the client ---------------------------------------------------------------------
 
-    def _take_from_client(self) -> None:
+    def _read_client(self) -> None:
         try:
             chunk = os.read(self._read, CHUNK)
         except BlockingIOError:
@@ -145,19 +145,19 @@ class Bridge:
         else:
             self._from_client += chunk
         if len(self._from_client) > self._settings.frame_bytes:
-            # Longer than the daemon takes: let it say so, without our keeping any of it.
+            # Longer than the daemon accepts: forward it unbuffered and let the daemon reject it.
             self._queue(self._from_client)
             self._from_client = b""
             self._is_long_line = True
 
     def _forward(self, lines: bytes) -> None:
-        """Send whole lines on; note what they ask while the daemon is busy with them already."""
+        """Forward whole lines, then record their requests while the daemon works on them."""
         self._queue(lines)
-        is_broken = self._link is not None and not self._give_to_daemon()
+        is_broken = self._link is not None and not self._write_daemon()
         sent = self._pending.sent
         for line in lines.split(b"\n"):
             if self._is_long_line:
-                self._is_long_line = False  # the rest of a line that was not kept
+                self._is_long_line = False  # the end of a line that was forwarded unbuffered
             elif line:
                 sent(line)
         if self._link is None or is_broken:
@@ -178,12 +178,12 @@ class Bridge:
             if self._link is not None:
                 self._link.shutdown(socket.SHUT_WR)
         except OSError:
-            return  # it is closed already; reading will tell
+            return  # already closed; the next read reports it
 
     # --- to and from the daemon --------------------------------------------------------------
 
-    def _give_to_daemon(self) -> bool:
-        """Send what fits; False when the connection is broken."""
+    def _write_daemon(self) -> bool:
+        """Send as much as the socket accepts; False when the connection is broken."""
         assert self._link is not None
         try:
             while self._to_daemon:
@@ -203,7 +203,7 @@ class Bridge:
             self._shut_link()
         return True
 
-    def _take_from_daemon(self) -> None:
+    def _read_daemon(self) -> None:
         assert self._link is not None
         try:
             chunk = self._link.recv(CHUNK)
@@ -212,7 +212,7 @@ class Bridge:
         except OSError:
             chunk = b""
         if not chunk:
-            self._lost()
+            self._connection_closed()
             return
         end = chunk.rfind(b"\n")
         if end < 0:
@@ -221,22 +221,22 @@ class Bridge:
         whole = self._from_daemon + chunk[: end + 1]
         self._from_daemon = chunk[end + 1 :]
         self._to_client += whole
-        self._give_to_client()
+        self._write_client()
         answered = self._pending.answered
         for line in whole.split(b"\n"):
             if line:
                 answered(line)
 
-    def _give_to_client(self) -> None:
+    def _write_client(self) -> None:
         try:
             sent = os.write(self._write, memoryview(self._to_client)[:CHUNK])
         except BlockingIOError:
             return
         del self._to_client[:sent]
 
-    # --- when the daemon goes ----------------------------------------------------------------
+    # --- loss of the daemon ------------------------------------------------------------------
 
-    def _lost(self) -> None:
+    def _connection_closed(self) -> None:
         if self._input_ended_at is not None and not self._pending.waiting:
             self._drop_link()
             return
@@ -249,15 +249,14 @@ class Bridge:
         self._from_daemon = b""
 
     def _reattach(self, reason: str) -> None:
-        """Answer what was on its way, then find or start a daemon and go on with the rest."""
+        """Answer the requests in flight with errors, then connect again and send the rest."""
         self._drop_link()
-        attach.reap()
         unsent = self._keep_unsent()
-        self._fail(reason, spare=unsent)
+        self._fail(reason, keep=unsent)
         if self._input_ended_at is not None:
             self._to_daemon.clear()
             self._daemon_bytes = self._head_sent = 0
-            self._fail(reason, spare=frozenset())
+            self._fail(reason, keep=frozenset())
             return
         if time.monotonic() - self._attached_at < QUICK_DEATH_SECONDS:
             self._quick_deaths += 1
@@ -266,17 +265,17 @@ class Bridge:
             self._quick_deaths = 0
         try:
             self._attach()
-            self._to_client += self._pending.stale()
+            self._to_client += self._pending.missed_updates()
         except Exit as exit:
             self._to_daemon.clear()
             self._daemon_bytes = self._head_sent = 0
-            self._fail(exit.message, spare=frozenset())
+            self._fail(exit.message, keep=frozenset())
 
     def _keep_unsent(self) -> frozenset[str]:
-        """Keep the lines of which nothing was sent; give the ids they ask for."""
+        """Keep the lines that were not sent at all; returns the ids of their requests."""
         if self._head_sent:
             head = self._to_daemon.popleft()
-            # Sent up to the end of a line, or into the middle of one, which is lost then.
+            # A line that was sent in part is lost; the next whole line is kept.
             whole = head.find(b"\n", self._head_sent - 1) + 1 or len(head)
             self._daemon_bytes -= whole - self._head_sent
             if whole < len(head):
@@ -285,35 +284,37 @@ class Bridge:
         lines = (line for chunk in self._to_daemon for line in chunk.split(b"\n") if line)
         return self._pending.asked_by(lines)
 
-    def _fail(self, reason: str, *, spare: frozenset[str]) -> None:
+    def _fail(self, reason: str, *, keep: frozenset[str]) -> None:
         for waiting in list(self._pending.waiting.values()):
             if self._input_ended_at is not None and waiting.method == "subscriptions/listen":
-                del self._pending.waiting[waiting.id]  # ends with its client's input, unanswered
-            elif waiting.id not in spare:
+                del self._pending.waiting[
+                    waiting.id
+                ]  # ends with the input of the client, without an answer
+            elif waiting.id not in keep:
                 self._to_client += self._pending.lose(waiting, reason)
 
-    # --- saying hello ------------------------------------------------------------------------
+    # --- attaching ---------------------------------------------------------------------------
 
     def _attach(self) -> None:
-        """Connect (starting a daemon if need be), say who we are, make the handshake again."""
+        """Connect (starting a daemon if necessary), register this bridge, replay the handshake."""
         for _ in range(3):
             link = attach.connect_or_start(self._settings)
             try:
-                if self._greet(link):
+                if self._register(link):
                     link.settimeout(None)
                     link.setblocking(False)
                     self._link = link
                     self._attached_at = time.monotonic()
                     return
             except OSError:
-                pass  # it left while we were talking; look for another
+                pass  # the daemon exited during the exchange; try again
             link.close()
         raise Exit(UNAVAILABLE, "the daemon does not answer")
 
-    def _greet(self, link: socket.socket) -> bool:
+    def _register(self, link: socket.socket) -> bool:
         link.settimeout(ATTACH_SECONDS)
         settings = self._settings
-        hello = _exchange(
+        answer = _exchange(
             link,
             "recalld/attach",
             {
@@ -326,11 +327,13 @@ class Bridge:
                 "uris": list(self._pending.uris),
             },
         )
-        if "error" in hello:
-            raise Exit(UNAVAILABLE, f"the daemon refused us: {hello['error'].get('message')}")
-        result = hello["result"]
+        if "error" in answer:
+            raise Exit(
+                UNAVAILABLE, f"the daemon refused the connection: {answer['error'].get('message')}"
+            )
+        result = answer["result"]
         if _version(result["version"]) < _version(VERSION):
-            # Ours is newer: the old one finishes what it has and makes room.
+            # This program is newer: the old daemon finishes its calls and exits.
             _exchange(link, "recalld/stop", {})
             while link.recv(CHUNK):
                 pass
@@ -356,7 +359,7 @@ class Bridge:
 
 
 def _exchange(link: socket.socket, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Ask the daemon one thing, before any traffic of the client's."""
+    """Send one request of our own and return the answer, before any traffic of the client."""
     request = {"jsonrpc": "2.0", "id": REPLAY_ID, "method": method, "params": params}
     link.sendall(json.dumps(request).encode() + b"\n")
     answer: dict[str, Any] = json.loads(_read_line(link))
@@ -377,8 +380,8 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".") if part.isdigit())
 
 
-class _Unblocked:
-    """A pipe or socket that does not block for the block; terminals and files stay as they are."""
+class _NonBlocking:
+    """Context manager that makes a pipe or socket non-blocking; other files are left alone."""
 
     def __init__(self, descriptor: int) -> None:
         mode = os.fstat(descriptor).st_mode

@@ -1,15 +1,14 @@
-"""Which bank a directory's work belongs to (`--bank auto`).
+"""The bank of a project directory (`--bank auto`).
 
-A project is a git repository, known by its *common* directory: all worktrees of a repository share
-one bank, two repositories that happen to have the same name do not. Outside a repository the
-directory itself is the project. The bank is called
+A project is a git repository, identified by its *common* directory: all worktrees of a repository
+share one bank, and two repositories with the same name have different banks. Outside a repository
+the directory itself is the project. The bank is named
 
     <name>@<16 hex digits>      recalld@3f9a2c41d07be512
 
-where the name is the repository's folder, for people to recognise, and the digits are BLAKE2b of
-the real path of the common directory, which makes it the only one. A repository that moves gets a
-new bank. Standard library only: a bridge computes this in its own
-working directory while a client waits.
+where the name is the folder of the repository and the digits are the BLAKE2b hash of the real path
+of the common directory, which makes the bank name unique. A repository that is moved gets a new
+bank. Standard library only: a bridge computes this in its working directory while a client waits.
 """
 
 import os
@@ -20,19 +19,19 @@ NAME_LIMIT: Final = 64
 
 
 def bank_of(directory: Path) -> str:
-    """The bank of the project that this directory is part of."""
-    import hashlib  # half of a bridge's start-up time when nobody asked for `auto`
+    """Return the bank of the project that contains this directory."""
+    import hashlib  # imported late: it doubles a bridge's start-up time
 
     common = common_directory(directory) or directory.resolve()
     digest = hashlib.blake2b(os.fsencode(common), digest_size=8).hexdigest()
     folder = common.parent if common.name == ".git" else common
     name = os.fsencode(folder.name.removesuffix(".git")).decode(errors="replace")
-    printable = "".join(sign if sign.isprintable() else "_" for sign in name)
+    printable = "".join(char if char.isprintable() else "_" for char in name)
     return f"{printable[:NAME_LIMIT] or 'root'}@{digest}"
 
 
 def common_directory(directory: Path) -> Path | None:
-    """What `git rev-parse --git-common-dir` says, without git; None outside a repository."""
+    """Return the path that `git rev-parse --git-common-dir` prints; None outside a repository."""
     here = directory.resolve()
     for place in (here, *here.parents):
         found = _git_directory(place)
@@ -42,7 +41,7 @@ def common_directory(directory: Path) -> Path | None:
 
 
 def _git_directory(place: Path) -> Path | None:
-    """The git directory that a checkout's `.git` is or names, or the place if it is bare."""
+    """Return the git directory of a checkout or bare repository; None if the path is neither."""
     entry = place / ".git"
     if entry.is_dir():
         return entry if _is_repository(entry) else None
@@ -59,7 +58,7 @@ def _is_repository(place: Path) -> bool:
 
 
 def _shared(git_directory: Path) -> Path:
-    """A worktree's git directory names the one it shares with its repository."""
+    """Return the common directory that the git directory of a worktree names."""
     named = _read(git_directory / "commondir").strip()
     return (git_directory / named).resolve() if named else git_directory.resolve()
 

@@ -1,11 +1,11 @@
-"""Whether to ask again when an answer got lost, in the same words wherever that happens.
+"""Advice on retrying a request whose answer was lost, in the same words everywhere.
 
-Standard library only: bridges say it too (see `daemon.bridge.process`).
+Standard library only, because the bridge uses it (see `daemon.bridge.process`).
 """
 
 from typing import Final
 
-#: Methods that change nothing: asking twice is as good as asking once.
+#: Methods that are safe to repeat: they change nothing, or set the same value again.
 READS: Final = frozenset(
     {
         "initialize",
@@ -28,7 +28,7 @@ READS: Final = frozenset(
 
 
 def advice(is_safe: bool) -> str:
-    """What to do now."""
+    """Return the advice for the client."""
     if is_safe:
         return "asking again is safe"
     return "it may or may not have been done: check before asking again"

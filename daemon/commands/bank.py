@@ -1,9 +1,9 @@
-"""`recalld bank`: looking after one's data, with a daemon running or without.
+"""`recalld bank`: manages banks, with or without a running daemon.
 
-What is asked becomes a verb of `daemon.memory.bank_administration`, as JSON. When a daemon listens
-on the socket it is asked, by a method that exists for the owner's own processes only; when none
-does, the verb is done in this process, under the locks a starting daemon would take. Standard
-library only: the engine is imported when it is needed here, and not by who merely asks.
+A command becomes a JSON request for `daemon.memory.bank_administration`. A running daemon executes
+it, by a method that only processes of the same user can call. Without a daemon it is executed in
+this process, under the locks that a starting daemon takes. Standard library only: the engine is
+imported only when the command is executed here.
 """
 
 import json
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from daemon.bridge import attach
 from daemon.commands import bank_report
-from daemon.commands.output import say
+from daemon.commands.output import print_lines
 from daemon.config import Settings
 from daemon.exit_codes import (
     CANNOT_CREATE,
@@ -34,23 +34,23 @@ from daemon.exit_codes import (
 if TYPE_CHECKING:
     import argparse
 
-Asked = dict[str, Any]
+Request = dict[str, Any]
 Progress = Callable[[int, int], None]
-#: Does a verb in this process; handed in by `daemon.cli`, which knows how.
-Alone = Callable[[Settings, Asked, Progress], dict[str, Any]]
+#: Executes a request in this process; `daemon.cli` provides it.
+LocalRunner = Callable[[Settings, Request, Progress], dict[str, Any]]
 
 CONNECT_SECONDS: Final = 5.0
-#: A verb may take hours. Whether the daemon still lives is asked this often, and it has this long.
+#: A command may take hours. The daemon is pinged this often, and has this long to respond.
 PING_SECONDS: Final = 5.0
 SILENCE_SECONDS: Final = 60.0
 
-FOR_GOOD: Final = {
+IRREVERSIBLE: Final = {
     "erase": (
         "Erasing leaves no copy of them in recalld's files: not in the bank, its indexes or its"
-        " log; backups that hold them are deleted whole. Exports and copies made elsewhere are out"
-        " of its reach."
+        " log; backups that hold them are deleted whole. Exports and copies made elsewhere are"
+        " not affected."
     ),
-    "delete": "The bank goes with all it holds and with its backups. Exports of it stay.",
+    "delete": "The bank is deleted with its content and backups. Exports of it are not affected.",
 }
 
 
@@ -62,79 +62,83 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
         if bank:
             added.add_argument("bank", metavar="BANK")
         added.add_argument("--json", action="store_true", help="print JSON")
-        added.add_argument("--socket", metavar="PATH", help="the daemon's socket")
+        added.add_argument("--socket", metavar="PATH", help="unix socket of the daemon")
         return added
 
-    verb("list", "names, items, sizes, quotas and ages of all banks", bank=False)
-    create = verb("create", "make an empty bank")
-    create.add_argument("--quota", metavar="BYTES", help="how large it may grow")
-    verb("rename", "give a bank another name").add_argument("new", metavar="NEW")
-    quota = verb("quota", "bound the size of a bank, or take the bound away")
+    verb("list", "list all banks with items, size, quota and creation date", bank=False)
+    create = verb("create", "create an empty bank")
+    create.add_argument("--quota", metavar="BYTES", help="maximum size in bytes")
+    verb("rename", "rename a bank").add_argument("new", metavar="NEW")
+    quota = verb("quota", "set or remove the maximum size of a bank")
     quota.add_argument("quota", metavar="BYTES|none")
-    delete = verb("delete", "delete a bank with all it holds and its backups")
-    verb("backup", "make a verified copy of a bank; the last five are kept")
-    verb("backups", "the backups there are")
-    restore = verb("restore", "put a backup in the bank's place, which is backed up first")
+    delete = verb("delete", "delete a bank with its content and its backups")
+    verb("backup", "create a verified backup of a bank; the last five are kept")
+    verb("backups", "list the backups of a bank")
+    restore = verb("restore", "replace a bank by a backup; the bank is backed up first")
     restore.add_argument("backup", metavar="BACKUP")
     export = verb("export", "write a bank to a file of JSON lines")
     export.add_argument("path", metavar="FILE")
     export.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    taking = verb("import", "take what an exported file holds into a bank; made if need be")
-    taking.add_argument("path", metavar="FILE")
-    forget = verb("forget", "hide items; this can be undone for a day")
-    undo = verb("undo", "bring back what was forgotten")
-    undo.add_argument("undo", metavar="TOKEN", help="as `forget` printed it")
-    erase = verb("erase", "leave no copy of items or documents in any file of recalld's")
-    for those in (forget, erase):
-        those.add_argument("ids", metavar="ID", nargs="+")
-    for dangerous in (erase, delete):
-        dangerous.add_argument("--yes", action="store_true", help="do not ask")
-    check = verb("check", "look at every row, word and vector; exit code 1 when something is wrong")
-    check.add_argument("--repair", action="store_true", help="mend it, and look again")
-    verb("rebuild", "make words and vectors again from the rows")
+    import_ = verb(
+        "import", "add the records of an exported file to a bank; creates the bank if necessary"
+    )
+    import_.add_argument("path", metavar="FILE")
+    forget = verb("forget", "hide items; can be undone for a day")
+    undo = verb("undo", "restore forgotten items")
+    undo.add_argument("undo", metavar="TOKEN", help="token that `forget` printed")
+    erase = verb("erase", "delete items or documents and every copy in recalld's files")
+    for command in (forget, erase):
+        command.add_argument("ids", metavar="ID", nargs="+")
+    for command in (erase, delete):
+        command.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    check = verb("check", "verify every row, word and vector; exit code 1 when there are problems")
+    check.add_argument("--repair", action="store_true", help="repair problems, then check again")
+    verb("rebuild", "rebuild the word index and the vectors from the rows")
 
 
-def run(chosen: SimpleNamespace, settings: Settings, alone: Alone) -> int:
-    """Do one verb and print what came of it; the exit code."""
-    asked = _asked(chosen, settings)
-    if chosen.verb in FOR_GOOD and not chosen.yes and not _is_confirmed(asked):
+def run(chosen: SimpleNamespace, settings: Settings, run_locally: LocalRunner) -> int:
+    """Run one command and print its result; returns the exit code."""
+    request = _build_request(chosen, settings)
+    if chosen.verb in IRREVERSIBLE and not chosen.yes and not _is_confirmed(request):
         sys.stderr.write("recalld: nothing was changed\n")
         return DEGRADED
-    shown = bank_report.Shown(chosen.verb, is_shown=sys.stderr.isatty() and not chosen.json)
+    progress = bank_report.ProgressLine(
+        chosen.verb, is_shown=sys.stderr.isatty() and not chosen.json
+    )
     try:
-        done = _done(asked, settings, alone, shown.count)
+        result = _execute(request, settings, run_locally, progress.update)
     finally:
-        shown.clear()
+        progress.clear()
     if chosen.verb == "export":
-        _need_there(asked["path"], settings)
-    out = [json.dumps(done)] if chosen.json else bank_report.lines(chosen.verb, done)
-    say(out)
-    return DEGRADED if done.get("problems") else OK
+        _check_visible(request["path"], settings)
+    lines = [json.dumps(result)] if chosen.json else bank_report.lines(chosen.verb, result)
+    print_lines(lines)
+    return DEGRADED if result.get("problems") else OK
 
 
-# --- what is asked ---------------------------------------------------------------------------
+# --- the request -----------------------------------------------------------------------------
 
 
-def _asked(chosen: SimpleNamespace, settings: Settings) -> Asked:
+def _build_request(chosen: SimpleNamespace, settings: Settings) -> Request:
     given: dict[str, Any] = vars(chosen)
     fields = ("verb", "bank", "new", "quota", "backup", "path", "undo", "ids", "repair")
-    asked = {name: given[name] for name in fields if given.get(name) is not None}
-    if "quota" in asked:
-        asked["quota"] = _quota(asked["quota"])
-    if "path" in asked:
-        # The daemon runs elsewhere: what the caller calls `notes.jsonl` is here.
-        path = Path(os.path.abspath(asked["path"]))  # noqa: PTH100  (without following links)
+    request = {name: given[name] for name in fields if given.get(name) is not None}
+    if "quota" in request:
+        request["quota"] = _quota(request["quota"])
+    if "path" in request:
+        # A relative path is relative to this process, not to the daemon.
+        path = Path(os.path.abspath(request["path"]))  # noqa: PTH100  (without following links)
         check = _check_target if chosen.verb == "export" else _check_source
         check(path, settings, is_forced=given.get("force", False))
-        asked["path"] = str(path)
-    return asked
+        request["path"] = str(path)
+    return request
 
 
 def _quota(text: str) -> int | None:
     if text == "none":
         return None
     if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**63:
-        raise Exit(USAGE, f"{text!r} is not a number of bytes; say one, from 1 on, or none")
+        raise Exit(USAGE, f"{text!r} is not a number of bytes; use one from 1 on, or none")
     return int(text)
 
 
@@ -143,7 +147,7 @@ def _check_target(path: Path, settings: Settings, *, is_forced: bool) -> None:
     if path.is_dir():
         raise Exit(USAGE, f"{path}: is a directory; name a file in it")
     if path.parent.resolve().is_relative_to(data):
-        raise Exit(USAGE, f"{path}: lies among recalld's own files; name one elsewhere")
+        raise Exit(USAGE, f"{path}: is among recalld's own files; choose another directory")
     if not path.parent.is_dir():
         raise Exit(CANNOT_CREATE, f"{path}: there is no directory {path.parent}")
     if os.path.lexists(path) and not is_forced:
@@ -162,8 +166,8 @@ def _check_source(path: Path, _settings: Settings, *, is_forced: bool) -> None:
         raise Exit(CANNOT_CREATE, f"{path}: {error.strerror}") from None
 
 
-def _need_there(path: str, settings: Settings) -> None:
-    """A daemon in a container or a sandbox may see other files under the same names."""
+def _check_visible(path: str, settings: Settings) -> None:
+    """Fail if the daemon wrote a file that this process cannot see, as in a container."""
     if not Path(path).is_file():
         raise Exit(
             CANNOT_CREATE,
@@ -172,54 +176,61 @@ def _need_there(path: str, settings: Settings) -> None:
         )
 
 
-def _is_confirmed(asked: Asked) -> bool:
-    verb = asked["verb"]
+def _is_confirmed(request: Request) -> bool:
+    verb = request["verb"]
     if not sys.stdin.isatty():
-        raise Exit(USAGE, f"{verb} cannot be undone; say --yes, since there is nobody to ask here")
-    count = len(asked.get("ids", ()))
+        raise Exit(
+            USAGE,
+            f"{verb} cannot be undone; confirm it with --yes, because stdin is not a terminal",
+        )
+    count = len(request.get("ids", ()))
     things = f"{count} thing{'s' * (count != 1)} in " if count else ""
-    question = f"{verb.capitalize()} {things}bank {asked['bank']!r} for good? [y/N] "
-    sys.stderr.write(f"{FOR_GOOD[verb]}\n{question}")
+    question = f"{verb.capitalize()} {things}bank {request['bank']!r} for good? [y/N] "
+    sys.stderr.write(f"{IRREVERSIBLE[verb]}\n{question}")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-# --- who does it -----------------------------------------------------------------------------
+# --- execution -------------------------------------------------------------------------------
 
 
-def _done(asked: Asked, settings: Settings, alone: Alone, count: Progress) -> dict[str, Any]:
+def _execute(
+    request: Request, settings: Settings, run_locally: LocalRunner, count: Progress
+) -> dict[str, Any]:
     link = attach.connect(settings.socket, CONNECT_SECONDS)
     if link is None:
-        # A client that starts a daemon meanwhile waits at this lock, rather than failing.
-        lock = _hold(settings, f"(recalld bank {asked['verb']}) has the data directory")
+        # A client that starts a daemon meanwhile waits for this lock instead of failing.
+        lock = _lock(settings, f"(recalld bank {request['verb']}) has the data directory")
         try:
             link = attach.connect(settings.socket, CONNECT_SECONDS)
             if link is None:
-                return alone(settings, asked, count)
+                return run_locally(settings, request, count)
         finally:
             os.close(lock)
     with link:
-        return _told(link, asked, settings, count)
+        return _execute_in_daemon(link, request, settings, count)
 
 
-def _hold(settings: Settings, why: str) -> int:
+def _lock(settings: Settings, activity: str) -> int:
     try:
-        return attach.hold_start(settings, why)
+        return attach.acquire_start_lock(settings, activity)
     except Exit as exit:
-        # To a bridge there is no daemon to be had; to us somebody is in the way.
+        # For a bridge the daemon is unavailable; here another process has the data directory.
         raise Exit(LOCKED if exit.code == UNAVAILABLE else exit.code, exit.message) from None
 
 
-def _told(link: socket.socket, asked: Asked, settings: Settings, count: Progress) -> dict[str, Any]:
-    """The daemon's answer, however long it takes, as long as it lives."""
+def _execute_in_daemon(
+    link: socket.socket, request: Request, settings: Settings, count: Progress
+) -> dict[str, Any]:
+    """Send a request and wait for its result, as long as the daemon answers pings."""
     meta = {"progressToken": 1}
-    params = {"data": str(settings.directories.data), "do": asked, "_meta": meta}
+    params = {"data": str(settings.directories.data), "do": request, "_meta": meta}
     try:
         _send(link, 1, "recalld/bank", params)
         for frame in frames(link):
             if frame.get("method") == "notifications/progress":
-                told = frame["params"]
-                count(int(told["progress"]), int(told.get("total", 0)))
+                params = frame["params"]
+                count(int(params["progress"]), int(params.get("total", 0)))
             elif frame.get("id") != "ping" and "method" not in frame:
                 return _result(frame, settings)
     except (OSError, ValueError) as error:
@@ -246,7 +257,7 @@ def _result(frame: dict[str, Any], settings: Settings) -> dict[str, Any]:
     raise Exit(code, f"the daemon at {settings.socket} refused: {error.get('message')}")
 
 
-def _send(link: socket.socket, id: int | str, method: str, params: Asked) -> None:
+def _send(link: socket.socket, id: int | str, method: str, params: Request) -> None:
     message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
     link.sendall(json.dumps(message).encode() + b"\n")
 
@@ -254,21 +265,21 @@ def _send(link: socket.socket, id: int | str, method: str, params: Asked) -> Non
 def frames(
     link: socket.socket, ping: float = PING_SECONDS, silence: float = SILENCE_SECONDS
 ) -> Iterator[dict[str, Any]]:
-    """What the daemon says, until it has said nothing for too long, not even to a ping."""
+    """Yield the messages of the daemon; TimeoutError when it does not even answer pings."""
     link.settimeout(ping)
     waiting = b""
-    heard = time.monotonic()
+    last_heard = time.monotonic()
     while True:
         try:
             chunk = link.recv(1 << 20)
         except TimeoutError:
-            if time.monotonic() - heard > silence:
+            if time.monotonic() - last_heard > silence:
                 raise TimeoutError(f"nothing in {silence:g} s") from None
             _send(link, "ping", "ping", {})
             continue
         if not chunk:
             return
-        heard = time.monotonic()
+        last_heard = time.monotonic()
         *lines, waiting = (waiting + chunk).split(b"\n")
         for line in lines:
             yield json.loads(line)

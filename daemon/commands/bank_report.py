@@ -1,6 +1,6 @@
-"""What `recalld bank` prints: one short line, or a small table; and how far a long verb is.
+"""Output of `recalld bank` for people: result lines, tables and a progress line.
 
-Everything comes as the JSON that `--json` would print. Standard library only.
+Results are the same objects that `--json` prints. Standard library only.
 """
 
 import sys
@@ -8,26 +8,26 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-Done = dict[str, Any]
+Result = dict[str, Any]
 
-EVERY_SECONDS: Final = 0.1
+INTERVAL_SECONDS: Final = 0.1
 
 
-class Shown:
-    """One line on a terminal that says how far the work is, and is gone when it is done."""
+class ProgressLine:
+    """A line on a terminal that shows the progress of a command and is cleared at the end."""
 
     def __init__(self, verb: str, *, is_shown: bool) -> None:
         self._verb = verb
         self._is_shown = is_shown
-        self._told_at = float("-inf")
+        self._shown_at = float("-inf")
         self._width = 0
 
-    def count(self, done: int, total: int) -> None:
-        """May be called on another thread, and often."""
+    def update(self, done: int, total: int) -> None:
+        """Show the progress, at most once per interval; may be called from another thread."""
         now = time.monotonic()
-        if not self._is_shown or not total or now - self._told_at < EVERY_SECONDS:
+        if not self._is_shown or not total or now - self._shown_at < INTERVAL_SECONDS:
             return
-        self._told_at = now
+        self._shown_at = now
         line = f"{self._verb}: {done:,} of {total:,} ({done * 100 // total} %)"
         self._width = max(self._width, len(line))
         sys.stderr.write(f"\r{line:{self._width}}")
@@ -40,13 +40,13 @@ class Shown:
             self._width = 0
 
 
-def lines(verb: str, done: Done) -> list[str]:
-    """What a person reads of a finished verb."""
-    return _SAID[verb](done)
+def lines(verb: str, result: Result) -> list[str]:
+    """Return the lines that describe the result of a command."""
+    return _FORMATTERS[verb](result)
 
 
 def size(count: int | None) -> str:
-    """Bytes, as a person reads them."""
+    """Format a number of bytes with a unit."""
     if count is None:
         return "?"
     amount = float(count)
@@ -57,25 +57,25 @@ def size(count: int | None) -> str:
     return f"{amount:.1f} TiB"
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns under their heads; numbers stand to the right."""
-    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads))]
-    made: list[str] = []
-    for row in (heads, *rows):
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Format a table; columns of numbers are right-aligned."""
+    widths = [max(len(row[at]) for row in (headings, *rows)) for at in range(len(headings))]
+    lines: list[str] = []
+    for row in (headings, *rows):
         cells = [
-            f"{cell:>{width}}" if head in _RIGHT else f"{cell:{width}}"
-            for cell, width, head in zip(row, widths, heads, strict=True)
+            f"{cell:>{width}}" if heading in _RIGHT_ALIGNED else f"{cell:{width}}"
+            for cell, width, heading in zip(row, widths, headings, strict=True)
         ]
-        made.append("  ".join(cells).rstrip())
-    return made
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
-_RIGHT: Final = frozenset({"ITEMS", "SIZE", "QUOTA", "COUNT"})
+_RIGHT_ALIGNED: Final = frozenset({"ITEMS", "SIZE", "QUOTA", "COUNT"})
 
 
-def _list(done: Done) -> list[str]:
-    if not done["banks"]:
-        return ["there are no banks yet; the first thing stored makes one"]
+def _list(result: Result) -> list[str]:
+    if not result["banks"]:
+        return ["there are no banks yet; the first stored memory creates one"]
     rows = [
         (
             bank["bank"],
@@ -85,89 +85,96 @@ def _list(done: Done) -> list[str]:
             bank["created"].replace("T", " "),
             bank.get("trouble", ""),
         )
-        for bank in done["banks"]
+        for bank in result["banks"]
     ]
     return _table(("BANK", "ITEMS", "SIZE", "QUOTA", "CREATED", ""), rows)
 
 
-def _backups(done: Done) -> list[str]:
-    bank = done["bank"]
-    if not done["backups"]:
-        return [f"{bank}: no backups; `recalld bank backup {bank}` makes one"]
+def _backups(result: Result) -> list[str]:
+    bank = result["bank"]
+    if not result["backups"]:
+        return [f"{bank}: no backups; `recalld bank backup {bank}` creates one"]
     rows = [
         (each["backup"], size(each["bytes"]), each["made"].replace("T", " "))
-        for each in done["backups"]
+        for each in result["backups"]
     ]
     return _table(("BACKUP", "SIZE", "MADE"), rows)
 
 
-def _restored(done: Done) -> list[str]:
-    kept = done["replaced"]
-    before = f"what was there is backup {kept}" if kept else "what was there could not be backed up"
-    return [f"{done['bank']}: restored {done['backup']} ({_items(done)}); {before}"]
+def _backed_up(result: Result) -> list[str]:
+    about = f"{_items(result)}, {size(result['bytes'])}"
+    return [f"{result['bank']}: backed up as {result['backup']} ({about})"]
 
 
-def _forgotten(done: Done) -> list[str]:
-    bank, token = done["bank"], done["undo"]
+def _restored(result: Result) -> list[str]:
+    backup = result["replaced"]
+    before = (
+        f"the previous content is backup {backup}"
+        if backup
+        else "the previous content could not be backed up"
+    )
+    return [f"{result['bank']}: restored {result['backup']} ({_items(result)}); {before}"]
+
+
+def _forgotten(result: Result) -> list[str]:
+    bank, token = result["bank"], result["undo"]
     return [
-        f"{bank}: {_items(done)} forgotten; until {done['undoUntil']} "
-        f"`recalld bank undo {bank} {token}` brings back what was"
+        f"{bank}: {_items(result)} forgotten; until {result['undoUntil']} "
+        f"`recalld bank undo {bank} {token}` restores them"
     ]
 
 
-def _erased(done: Done) -> list[str]:
-    copies = done["copiesRemoved"]
-    held = _many(copies, "backup or cache file")
-    also = f"; {held} that may have held one went too" if copies else ""
-    whole = f" and {_many(done['documents'], 'document')}" if done["documents"] else ""
-    gone = f"{_items(done)}{whole}"
-    return [f"{done['bank']}: {gone} erased, no copy is left in recalld's files{also}"]
+def _erased(result: Result) -> list[str]:
+    copies = result["copiesRemoved"]
+    removed = _many(copies, "backup or cache file")
+    also = f"; {removed} that may have contained them deleted" if copies else ""
+    whole = f" and {_many(result['documents'], 'document')}" if result["documents"] else ""
+    erased = f"{_items(result)}{whole}"
+    return [f"{result['bank']}: {erased} erased, no copy is left in recalld's files{also}"]
 
 
-def _checked(done: Done) -> list[str]:
-    about = f"{_items(done)}, {_many(done['documents'], 'document')}"
-    if not done["problems"]:
-        return [f"{done['bank']}: sound ({about})"]
+def _checked(result: Result) -> list[str]:
+    about = f"{_items(result)}, {_many(result['documents'], 'document')}"
+    if not result["problems"]:
+        return [f"{result['bank']}: sound ({about})"]
     rows = [
         (each["name"], each["part"], str(each["count"]), each["remedy"])
-        for each in done["problems"]
+        for each in result["problems"]
     ]
     return [
-        f"{done['bank']}: {_many(len(rows), 'kind')} of problem ({about})",
+        f"{result['bank']}: {_many(len(rows), 'kind')} of problem ({about})",
         *_table(("PROBLEM", "PART", "COUNT", "REMEDY"), rows),
     ]
 
 
-def _quota(done: Done) -> list[str]:
-    quota = done["quotaBytes"]
-    return [f"{done['bank']}: {'no quota' if quota is None else f'quota {size(quota)}'}"]
+def _quota(result: Result) -> list[str]:
+    quota = result["quotaBytes"]
+    return [f"{result['bank']}: {'no quota' if quota is None else f'quota {size(quota)}'}"]
 
 
-def _items(done: Done) -> str:
-    return _many(done["items"], "item")
+def _items(result: Result) -> str:
+    return _many(result["items"], "item")
 
 
 def _many(count: int, thing: str) -> str:
     return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
-_SAID: Final[dict[str, Callable[[Done], list[str]]]] = {
+_FORMATTERS: Final[dict[str, Callable[[Result], list[str]]]] = {
     "list": _list,
-    "create": lambda done: [f"{done['bank']}: created"],
-    "rename": lambda done: [f"{done['was']}: is called {done['bank']} now"],
+    "create": lambda result: [f"{result['bank']}: created"],
+    "rename": lambda result: [f"{result['was']}: is called {result['bank']} now"],
     "quota": _quota,
-    "delete": lambda done: [f"{done['bank']}: deleted, with its backups"],
-    "backup": lambda done: [
-        f"{done['bank']}: backed up as {done['backup']} ({_items(done)}, {size(done['bytes'])})"
-    ],
+    "delete": lambda result: [f"{result['bank']}: deleted, with its backups"],
+    "backup": _backed_up,
     "backups": _backups,
     "restore": _restored,
-    "export": lambda done: [f"{done['bank']}: {done['records']} records in {done['path']}"],
-    "import": lambda done: [
-        f"{done['bank']}: {done['created']} records taken, {done['known']} were there already"
+    "export": lambda result: [f"{result['bank']}: {result['records']} records in {result['path']}"],
+    "import": lambda result: [
+        f"{result['bank']}: {result['created']} records taken, {result['known']} were there already"
     ],
     "forget": _forgotten,
-    "undo": lambda done: [f"{done['bank']}: {_items(done)} brought back"],
+    "undo": lambda result: [f"{result['bank']}: {_items(result)} brought back"],
     "erase": _erased,
     "check": _checked,
     "rebuild": _checked,

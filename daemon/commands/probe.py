@@ -1,6 +1,6 @@
-"""Asking a running daemon something from outside: `recalld health`, `status` and `stop`.
+"""Commands that query a running daemon: `recalld health`, `status` and `stop`.
 
-A probe runs every few seconds for years, so it starts fast: standard library only.
+A monitoring probe runs every few seconds, so this module starts fast: standard library only.
 """
 
 import fcntl
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from daemon.bridge import attach
-from daemon.commands.output import say
+from daemon.commands.output import print_lines
 from daemon.config import Settings
 from daemon.exit_codes import DEGRADED, OK, UNREACHABLE, Exit
 
@@ -20,7 +20,7 @@ STOP_SECONDS: Final = 10.0
 
 
 def ask(path: Path, method: str) -> dict[str, Any]:
-    """The result of one request; `Exit(UNREACHABLE)` when there is none."""
+    """Send one request and return its result; `Exit(UNREACHABLE)` when there is none."""
     try:
         link = attach.connect(path, ANSWER_SECONDS)
     except Exit as exit:
@@ -48,7 +48,7 @@ def ask(path: Path, method: str) -> dict[str, Any]:
 
 
 def health(settings: Settings, *, as_json: bool) -> int:
-    """Exit code 0 healthy, 1 degraded, 2 not reachable."""
+    """Print the health of the daemon; exit code 0 healthy, 1 degraded, 2 unreachable."""
     try:
         found = ask(settings.socket, "health/check")
     except Exit as exit:
@@ -70,6 +70,7 @@ def health(settings: Settings, *, as_json: bool) -> int:
 
 
 def status(settings: Settings, *, as_json: bool) -> int:
+    """Print the address, connections and sessions of the daemon."""
     found = ask(settings.socket, "recalld/status")
     if as_json:
         _print(json.dumps(found))
@@ -84,7 +85,7 @@ def status(settings: Settings, *, as_json: bool) -> int:
 
 
 def stop(settings: Settings) -> int:
-    """Ask the daemon to leave and wait until the data directory is free."""
+    """Stop the daemon and wait until it has released the data directory."""
     found = ask(settings.socket, "recalld/stop")
     deadline = time.monotonic() + STOP_SECONDS
     lock = os.open(settings.lock, os.O_RDWR | os.O_CLOEXEC)
@@ -95,7 +96,7 @@ def stop(settings: Settings) -> int:
                 break
             except OSError:
                 if time.monotonic() > deadline:
-                    message = f"pid {found['pid']} has not left after {STOP_SECONDS:g} s"
+                    message = f"pid {found['pid']} has not exited after {STOP_SECONDS:g} s"
                     raise Exit(UNREACHABLE, message) from None
                 time.sleep(0.01)
     finally:
@@ -105,4 +106,4 @@ def stop(settings: Settings) -> int:
 
 
 def _print(line: str) -> None:
-    say((line,))
+    print_lines((line,))

@@ -15,7 +15,10 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from daemon.tools.specification import ArgumentsRefused, Context, NoArguments, ToolSpec
+from daemon.tools.context import Context
+from daemon.tools.dialect import Dialect
+from daemon.tools.errors import ArgumentsRefused
+from daemon.tools.specification import NoArguments, ToolSpec
 from daemon.tools.toolkit import Toolkit, iso, words_of
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound, NotFound
@@ -243,8 +246,6 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             output=Rows,
             run=partial(search, toolkit),
             read_only=True,
-            refuse=_refuse,
-            fail=_fail,
             fields={"text": "query", "sources": "source"},
         ),
         ToolSpec(
@@ -255,8 +256,6 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             output=Whole,
             run=partial(get, toolkit),
             read_only=True,
-            refuse=_refuse,
-            fail=_fail,
         ),
         ToolSpec(
             name="sources",
@@ -265,7 +264,13 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             output=Sources,
             run=partial(list_sources, toolkit),
             read_only=True,
-            refuse=_refuse,
-            fail=_fail,
         ),
     ]
+
+
+DIALECT: Final = Dialect(
+    name="harness",
+    tools=tools,
+    refuse=_refuse,
+    fail=_fail,
+)

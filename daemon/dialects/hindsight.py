@@ -14,14 +14,17 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from daemon.tools.specification import ArgumentsRefused, Context, ToolSpec
+from daemon.tools.context import Context
+from daemon.tools.dialect import Dialect
+from daemon.tools.errors import ArgumentsRefused
+from daemon.tools.specification import ToolSpec
 from daemon.tools.token_estimate import estimate
 from daemon.tools.toolkit import Toolkit, iso, provenance, words_of
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound
 from store.model import Hit, Item, NewMemory, Query
 
-DIALECT: Final = "hindsight"
+NAME: Final = "hindsight"
 STORED: Final = "Fact stored successfully"
 #: A short fact as it is sent is about this many tokens: more than fit need not be looked for.
 SHORT_FACT_TOKENS: Final = 80
@@ -72,9 +75,9 @@ async def put(toolkit: Toolkit, arguments: PutArguments, context: Context) -> st
             id=str(uuid.uuid4()),
             text=arguments.content,
             context=arguments.context,
-            source=DIALECT,
+            source=NAME,
             session=await context.session(),
-            provenance=provenance(context, DIALECT, arguments.explanation),
+            provenance=provenance(context, NAME, arguments.explanation),
         ),
     )
     return STORED
@@ -173,9 +176,7 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             arguments=PutArguments,
             run=partial(put, toolkit),
             idempotent=True,
-            refuse=_refuse,
-            fail=_fail,
-            fields={"text": "content", "bank": "bank_id"},
+            fields={"text": "content"},
         ),
         ToolSpec(
             name="hindsight_search",
@@ -189,8 +190,15 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             output=Facts,
             run=partial(search, toolkit),
             read_only=True,
-            refuse=_refuse,
-            fail=_fail,
-            fields={"bank": "bank_id", "text": "query"},
+            fields={"text": "query"},
         ),
     ]
+
+
+DIALECT: Final = Dialect(
+    name=NAME,
+    tools=tools,
+    refuse=_refuse,
+    fail=_fail,
+    fields={"bank": "bank_id"},
+)

@@ -18,14 +18,17 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from daemon.tools.specification import ArgumentsRefused, Context, NoArguments, ToolSpec
+from daemon.tools.context import Context
+from daemon.tools.dialect import Dialect
+from daemon.tools.errors import ArgumentsRefused
+from daemon.tools.specification import NoArguments, ToolSpec
 from daemon.tools.toolkit import Toolkit, iso, provenance, words_of
 from protocol.errors import Fault, error_object
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound, NotFound
 from store.model import Filters, Hit, Item, Kind, NewMemory, Query
 
-DIALECT: Final = "recall"
+NAME: Final = "recall"
 PREFIX: Final = "mcp__claude-recall__"
 MOST: Final = 1000
 #: What counts as a memory here: all that somebody stored. Documents count once, not by chunk.
@@ -122,10 +125,10 @@ async def store_memory(toolkit: Toolkit, arguments: StoreArguments, context: Con
             text=arguments.content,
             category=_type_of(arguments.metadata),
             metadata=arguments.metadata,
-            source=DIALECT,
+            source=NAME,
             session=session,
             key=_key(session, arguments),
-            provenance=provenance(context, DIALECT),
+            provenance=provenance(context, NAME),
         ),
     )
     return Stored(id=put.id)
@@ -262,7 +265,7 @@ def _key(session: str, arguments: StoreArguments) -> str:
 
 
 def _stored_in(session: str) -> Filters:
-    return Filters(session=session, sources=(DIALECT,), include_superseded=True)
+    return Filters(session=session, sources=(NAME,), include_superseded=True)
 
 
 def _distinct(hits: Iterable[Hit]) -> list[Hit]:
@@ -289,7 +292,7 @@ def _result(hit: Hit) -> Result:
 def _metadata(item: Item) -> dict[str, Any]:
     """As it was stored; of what came by another door, where it is from as well."""
     own = dict(item.metadata)
-    if item.provenance.dialect == DIALECT:
+    if item.provenance.dialect == NAME:
         return own
     origin = {
         "kind": item.kind,
@@ -372,7 +375,6 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             output=Stored,
             run=partial(store_memory, toolkit),
             idempotent=True,
-            refuse=_refuse,
             fields={"text": "content", "category": "metadata.type"},
         ),
         ToolSpec(
@@ -385,7 +387,6 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             output=Results,
             run=partial(search, toolkit),
             read_only=True,
-            refuse=_refuse,
             fields={"text": "query"},
         ),
         ToolSpec(
@@ -398,7 +399,6 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             output=Memories,
             run=partial(retrieve_memory, toolkit),
             read_only=True,
-            refuse=_refuse,
         ),
         ToolSpec(
             name=f"{PREFIX}get_stats",
@@ -410,7 +410,6 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             output=Statistics,
             run=partial(get_stats, toolkit),
             read_only=True,
-            refuse=_refuse,
         ),
         ToolSpec(
             name=f"{PREFIX}clear_context",
@@ -424,6 +423,12 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             destructive=True,
             would_destroy=_is_confirmed,
             idempotent=True,
-            refuse=_refuse,
         ),
     ]
+
+
+DIALECT: Final = Dialect(
+    name=NAME,
+    tools=tools,
+    refuse=_refuse,
+)

@@ -5,7 +5,7 @@ from typing import Final
 from daemon.memory.prompts import PROMPTS
 from daemon.memory.resources import TEMPLATES, visible_banks
 from daemon.tools.authority import Forbidden, authorise
-from daemon.tools.specification import Context
+from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit
 from protocol.mcp import CompleteParams, CompletionValues, PromptReference
 from store.errors import BankNotFound, InvalidInput

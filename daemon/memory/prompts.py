@@ -8,7 +8,7 @@ from typing import Final
 
 from daemon.memory.resources import MemoryResources, uri
 from daemon.tools.authority import Forbidden, authorise
-from daemon.tools.specification import Context
+from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit
 from protocol.errors import Fault, ProtocolError
 from protocol.mcp import (

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from daemon.tools.authority import Forbidden, Principal, authorise
-from daemon.tools.specification import Context
+from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit, iso, words_of
 from protocol.mcp import ReadResourceResult, Resource, ResourceTemplate, TextResource
 from store.errors import BankNotFound, InvalidInput, NotFound

@@ -1,8 +1,8 @@
-"""An error of our own at the top of the command: said in a line, kept where a report can take it.
+"""Crash reports: unexpected exceptions are written to `crash.log` in the state directory.
 
-What is kept is the kinds of the exceptions and where they were raised, never their messages, which
-may quote a memory: the file can be sent to a stranger as it is. Imported when something has gone
-wrong already, so it leans on as little as possible and never raises.
+A report contains the exception types and the places where they were raised. It never contains
+exception messages, because they may quote a memory; the file can be published unchanged. This
+module is imported after a failure, so it depends on little and never raises.
 """
 
 import json
@@ -20,15 +20,15 @@ from daemon.operations.directories import make
 from daemon.version import VERSION
 
 FILE: Final = "crash.log"
-LARGEST_FILE: Final = 256 * 1024
+MAX_FILE_BYTES: Final = 256 * 1024
 
 
-def keep(failure: Exception, command: str, environment: Mapping[str, str]) -> str:
-    """Write a crash down; the one line that says so."""
-    errors = [_described(leaf) for leaf in leaves(failure)]
+def write(failure: Exception, command: str, environment: Mapping[str, str]) -> str:
+    """Append a report to the crash log; returns the line to print."""
+    errors = [_describe(leaf) for leaf in leaves(failure)]
     kind, frames = errors[0]["error"], errors[0]["frames"]
     where = f" at {frames[-1]}" if frames else ""
-    said = f"internal error: {kind}{where}"
+    summary = f"internal error: {kind}{where}"
     entry = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": VERSION,
@@ -40,13 +40,13 @@ def keep(failure: Exception, command: str, environment: Mapping[str, str]) -> st
     try:
         _append(path, json.dumps(entry).encode() + b"\n")
     except OSError as error:
-        return f"{said} (and {path} cannot be written: {error.strerror})"
+        return f"{summary} (and {path} cannot be written: {error.strerror})"
     except Exit as exit:
-        return f"{said} (and {exit.message})"
-    return f"{said}; please report it with the last line of {path}, which quotes no memory"
+        return f"{summary} (and {exit.message})"
+    return f"{summary}; please report it with the last line of {path}, which quotes no memory"
 
 
-def _described(failure: BaseException) -> dict[str, Any]:
+def _describe(failure: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(failure.__traceback__)
     return {
         "error": type(failure).__qualname__,
@@ -59,8 +59,8 @@ def _append(path: Path, line: bytes) -> None:
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
     try:
-        if os.fstat(descriptor).st_size > LARGEST_FILE:
-            os.ftruncate(descriptor, 0)  # the latest crash is the one somebody asks about
+        if os.fstat(descriptor).st_size > MAX_FILE_BYTES:
+            os.ftruncate(descriptor, 0)  # keep the latest report only
         os.write(descriptor, line)
     finally:
         os.close(descriptor)

@@ -1,10 +1,10 @@
-"""Directories: made private, our own kept private, other people's left as they are.
+"""Creates private directories and checks the permissions of existing ones.
 
-A directory that we make is 0700, and so is each one we make above it (`Path.mkdir(parents=True)`
-gives those the mode of the umask). Our own directories (data, state, runtime) are closed again
-if somebody opened them. A directory that was there before us, such as the /tmp that a socket was
-put into, is never changed: it is good enough or it is refused. Standard library only, for the
-bridge.
+Every directory that recalld creates has mode 0700, including missing parents
+(`Path.mkdir(parents=True)` would give those the mode of the umask). The mode of recalld's own
+directories (data, state, runtime) is reset to 0700. An existing directory chosen by the user, such
+as /tmp for a socket, is never changed: it is accepted or rejected. Standard library only, for
+the bridge.
 """
 
 import os
@@ -17,11 +17,11 @@ PRIVATE = 0o700
 
 
 def make(path: Path) -> None:
-    """Make a directory, and what is missing above it, for its owner only; what is there stays."""
+    """Create a directory and its missing parents with mode 0700; existing ones are not changed."""
     try:
         _make(path)
     except OSError as error:
-        raise Exit(CANNOT_CREATE, f"{path}: cannot be made: {error.strerror}") from None
+        raise Exit(CANNOT_CREATE, f"{path}: cannot be created: {error.strerror}") from None
 
 
 def _make(path: Path) -> None:
@@ -35,7 +35,7 @@ def _make(path: Path) -> None:
 
 
 def keep_private(path: Path) -> None:
-    """Make or check a directory of our own: no link, ours, 0700; `Exit` says what is wrong."""
+    """Create or check one of recalld's directories: not a link, owned by this user, mode 0700."""
     make(path)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
@@ -47,10 +47,10 @@ def keep_private(path: Path) -> None:
 
 
 def accept(path: Path) -> None:
-    """Make a directory of somebody's choice, or check, unchanged, that nobody can swap its files.
+    """Create a directory chosen by the user, or check that other users cannot replace its files.
 
-    Whoever may write to a directory may put another file in the place of ours, unless the directory
-    is sticky; so may its owner.
+    The owner of a directory can replace any file in it. So can every user with write permission,
+    unless the directory is sticky.
     """
     make(path)
     try:
@@ -66,5 +66,5 @@ def accept(path: Path) -> None:
         raise Exit(
             CANNOT_CREATE,
             f"{path}: others can write to it (mode {mode:04o}); choose another directory"
-            " or take that right away (chmod go-w)",
+            " or remove the permission (chmod go-w)",
         )

@@ -1,7 +1,7 @@
 """The lock that makes one process the owner of a data directory.
 
-The kernel drops it when its holder dies, however that happens, so a lock file never needs to be
-cleaned up and is never removed. The pid inside is for people; nothing decides by it.
+The kernel releases the lock when its holder exits for any reason, so a lock file is never stale and
+is never deleted. The process id in it is information for people only.
 """
 
 import fcntl
@@ -16,11 +16,11 @@ from daemon.exit_codes import CANNOT_CREATE, LOCKED, Exit
 
 @contextmanager
 def owned(path: Path, role: str, patience: float = 0.0) -> Generator[None]:
-    """Hold the lock for the block; `Exit(LOCKED)` names who has it after `patience` seconds."""
+    """Hold the lock; after `patience` seconds `Exit(LOCKED)` names the process that holds it."""
     descriptor = open_lock(path)
     try:
         deadline = time.monotonic() + patience
-        while not _is_taken(descriptor):
+        while not _try_lock(descriptor):
             if time.monotonic() >= deadline:
                 holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "unknown"
                 raise Exit(LOCKED, f"the data directory is in use by {holder}")
@@ -32,7 +32,7 @@ def owned(path: Path, role: str, patience: float = 0.0) -> Generator[None]:
         os.close(descriptor)
 
 
-def _is_taken(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -41,6 +41,7 @@ def _is_taken(descriptor: int) -> bool:
 
 
 def open_lock(path: Path) -> int:
+    """Open or create a lock file; links are not followed."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""JSON lines on stderr: events with names and fields, never the text of a memory.
+"""Structured logs: JSON lines on stderr, with an event name and fields.
 
-A field that could hold what a user wrote (text, query, content, arguments) does not belong in a log
-call; lengths and ids do. On stdio, stdout is the wire, so nothing here ever touches it.
+Logs never contain user content (text, query, content, arguments); log lengths and ids instead.
+Nothing is written to stdout, which carries the protocol on the stdio transport.
 """
 
 import logging
@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from daemon.operations.stderr_writer import PatientWriter, patient_stderr
+from daemon.operations.stderr_writer import BackgroundWriter, stderr_writer
 
 LEVELS: Final = {
     "debug": logging.DEBUG,
@@ -23,42 +23,42 @@ LEVELS: Final = {
 }
 
 
-#: Events that come in floods while the trouble lasts: one a minute says it.
-FLOODS: Final = frozenset({"write.refused"})
-FLOOD_SECONDS: Final = 60.0
+#: Events that repeat quickly while a problem lasts; each is logged once per minute.
+REPEATING: Final = frozenset({"write.refused"})
+REPEAT_SECONDS: Final = 60.0
 
 
-class Sparing:
-    """Lets one event of a flood through a minute, with how many it stands for."""
+class RepeatFilter:
+    """Passes a repeating event once per minute, with the number of suppressed ones."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._since: dict[tuple[str, Any], float] = {}
-        self._held: dict[tuple[str, Any], int] = {}
+        self._suppressed: dict[tuple[str, Any], int] = {}
 
     def __call__(
         self, _logger: Any, _method: str, event: MutableMapping[str, Any]
     ) -> MutableMapping[str, Any]:
-        if event["event"] not in FLOODS:
+        if event["event"] not in REPEATING:
             return event
         kind, now = (event["event"], event.get("reason")), self._clock()
         since = self._since.get(kind)
-        if since is not None and now - since < FLOOD_SECONDS:
-            self._held[kind] = self._held.get(kind, 0) + 1
+        if since is not None and now - since < REPEAT_SECONDS:
+            self._suppressed[kind] = self._suppressed.get(kind, 0) + 1
             raise structlog.DropEvent
         self._since[kind] = now
-        event["unsaid"] = self._held.pop(kind, 0)
+        event["suppressed"] = self._suppressed.pop(kind, 0)
         return event
 
 
 def configure(level: str) -> None:
-    """Set up structlog once, at the start of a process."""
-    patient = patient_stderr()
-    stream: Any = sys.stderr if patient is None else _Lines(patient)
+    """Configure structlog; call once, at the start of a process."""
+    writer = stderr_writer()
+    stream: Any = sys.stderr if writer is None else _TextStream(writer)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
-            Sparing(time.monotonic),
+            RepeatFilter(time.monotonic),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.JSONRenderer(serializer=_serialize),
@@ -69,17 +69,17 @@ def configure(level: str) -> None:
     )
 
 
-def settle(seconds: float = 0.2) -> None:
-    """Before the process ends: let the last lines out."""
-    patient = patient_stderr()
-    if patient is not None:
-        patient.settle(seconds)
+def flush(seconds: float = 0.2) -> None:
+    """Write the remaining lines; call before the process ends."""
+    writer = stderr_writer()
+    if writer is not None:
+        writer.drain(seconds)
 
 
-class _Lines:
-    """As much of a text stream as structlog asks for."""
+class _TextStream:
+    """The part of a text stream that structlog uses."""
 
-    def __init__(self, writer: PatientWriter) -> None:
+    def __init__(self, writer: BackgroundWriter) -> None:
         self._writer = writer
 
     def write(self, line: str) -> int:
@@ -87,7 +87,7 @@ class _Lines:
         return len(line)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Nothing to do; `write` does not buffer."""
 
 
 def _serialize(event: dict[str, object], **_: object) -> str:

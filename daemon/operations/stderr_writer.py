@@ -1,9 +1,9 @@
-"""Writing to a stderr that nobody may be reading: a thread waits, we never do.
+"""Non-blocking writes to stderr, by a background thread.
 
-A pipe holds 64 KiB. A client that starts us and never reads our stderr would stop us with the line
-after that, be it a log line or a print of some library. So where stderr is a pipe or a socket, all
-that goes there passes through a bounded queue and a thread; what does not fit is dropped, and how
-much was dropped is said when there is room again. Files and terminals are written to directly.
+A pipe holds 64 KiB. If a client never reads our stderr, the next write would block the process.
+When stderr is a pipe or a socket, output therefore passes through a bounded queue to a thread.
+Output that does not fit is dropped, and a `log.dropped` event reports the number later. Files and
+terminals are written to directly.
 """
 
 import os
@@ -14,60 +14,61 @@ from queue import Full, Queue
 from typing import Final
 
 STDERR: Final = 2
-#: Pieces (a log line each, or what was printed at once) that may wait.
-MOST: Final = 1000
+#: Maximum number of queued writes.
+MAX_QUEUED: Final = 1000
 
 
-class PatientWriter:
-    """Bytes to a descriptor, whenever its reader takes them."""
+class BackgroundWriter:
+    """Writes bytes to a descriptor on a thread, so that callers never block."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._pieces: Queue[bytes] = Queue(MOST)
+        self._queue: Queue[bytes] = Queue(MAX_QUEUED)
         self._dropped = 0
         threading.Thread(target=self._run, name="stderr", daemon=True).start()
 
-    def write(self, piece: bytes) -> None:
+    def write(self, data: bytes) -> None:
+        """Queue bytes; drops them when the queue is full."""
         try:
             if self._dropped:
                 note = b'{"event":"log.dropped","pieces":%d}\n' % self._dropped
-                self._pieces.put_nowait(note)
+                self._queue.put_nowait(note)
                 self._dropped = 0
-            self._pieces.put_nowait(piece)
+            self._queue.put_nowait(data)
         except Full:
             self._dropped += 1
 
-    def settle(self, seconds: float) -> None:
-        """Give the reader this long to take what waits; for the end of the process."""
-        done = threading.Thread(target=self._pieces.join, daemon=True)
+    def drain(self, seconds: float) -> None:
+        """Wait up to `seconds` until the queue is written; for the end of the process."""
+        done = threading.Thread(target=self._queue.join, daemon=True)
         done.start()
         done.join(seconds)
 
     def relay(self) -> int:
-        """A descriptor whose writers never wait for our reader: what they write comes to us."""
+        """Return a descriptor; bytes written to it are queued by a thread."""
         reading, writing = os.pipe()
 
-        def carry() -> None:
-            while piece := os.read(reading, 65_536):
-                self.write(piece)
+        def copy() -> None:
+            while data := os.read(reading, 65_536):
+                self.write(data)
 
-        threading.Thread(target=carry, name="stdout", daemon=True).start()
+        threading.Thread(target=copy, name="stdout", daemon=True).start()
         return writing
 
     def _run(self) -> None:
         while True:
-            piece = memoryview(self._pieces.get())
+            data = memoryview(self._queue.get())
             try:
-                while piece:
-                    piece = piece[os.write(self._descriptor, piece) :]
+                while data:
+                    data = data[os.write(self._descriptor, data) :]
             except OSError:
-                pass  # nobody will ever read it
+                pass  # the reader is gone
             finally:
-                self._pieces.task_done()
+                self._queue.task_done()
 
 
 @cache
-def patient_stderr() -> PatientWriter | None:
-    """The writer for stderr, one a process; None where stderr cannot keep us waiting."""
+def stderr_writer() -> BackgroundWriter | None:
+    """Return the writer for stderr, one per process; None if writing to stderr never blocks."""
     mode = os.fstat(STDERR).st_mode
-    return PatientWriter(STDERR) if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else None
+    return BackgroundWriter(STDERR) if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else None

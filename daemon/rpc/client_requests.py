@@ -11,7 +11,7 @@ from typing import Any, Final
 import anyio
 import msgspec
 
-from daemon.tools.specification import ToolFailure
+from daemon.tools.errors import ToolFailure
 from protocol import jsonrpc
 from protocol.jsonrpc import Response
 

@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw
 
 from daemon.rpc.caller import Caller
 from daemon.tools.authority import Principal
-from daemon.tools.specification import ToolFailure
+from daemon.tools.errors import ToolFailure
 from protocol.connection import Call
 from protocol.errors import Fault, ProtocolError
 from protocol.jsonrpc import notification

@@ -12,7 +12,8 @@ from typing import Any, Final
 import structlog
 
 from daemon.tools.authority import Forbidden
-from daemon.tools.specification import ArgumentsRefused, Denied, ToolFailure, ToolSpec
+from daemon.tools.bound_tool import BoundTool
+from daemon.tools.errors import ArgumentsRefused, Denied, ToolFailure
 from protocol.errors import ErrorObject, Fault, ProtocolError, error_object
 from protocol.mcp import CallToolResult, error_result
 from protocol.revisions import Revision
@@ -89,32 +90,32 @@ FAULTS: Final[tuple[tuple[type[Exception], Fault, int], ...]] = (
 )
 
 
-def refusal(spec: ToolSpec, failure: Exception, revision: Revision) -> CallToolResult:
+def refusal(tool: BoundTool, failure: Exception, revision: Revision) -> CallToolResult:
     """A tool's "no" as its dialect says it; raises what is said by a JSON-RPC error instead.
 
     Wrong arguments are an error in the older revisions and a result in the newer (D14), whether
     the schema refused them or the engine did.
     """
     if isinstance(failure, Denied):
-        return spec.refuse(str(failure))
+        return tool.dialect.refuse(str(failure))
     if isinstance(failure, (ToolFailure, Forbidden)):
         return error_result(str(failure))
     if isinstance(failure, (ArgumentsRefused, InvalidInput)):
-        reason = reason_of(spec, failure)
+        reason = reason_of(tool, failure)
         if revision.argument_errors_are_results:
-            return spec.refuse(reason)
+            return tool.dialect.refuse(reason)
         raise ProtocolError(Fault.INVALID_PARAMS, reason) from None
-    if spec.fail is not None:
-        return spec.fail(failure)
+    if tool.dialect.fail is not None:
+        return tool.dialect.fail(failure)
     raise failure
 
 
-def reason_of(spec: ToolSpec, failure: Exception) -> str:
+def reason_of(tool: BoundTool, failure: Exception) -> str:
     """Why not, in the words of the tool's arguments."""
     if not isinstance(failure, InvalidInput):
         return str(failure)
     head, dot, rest = failure.field.partition(".")
-    return f"{spec.fields.get(head, head)}{dot}{rest}: {failure.rule}"
+    return f"{tool.argument_name(head)}{dot}{rest}: {failure.rule}"
 
 
 def is_known(failure: Exception) -> bool:

@@ -21,9 +21,10 @@ from daemon.rpc.dispatcher import Method
 from daemon.rpc.failures import refusal
 from daemon.rpc.subscriptions import Listener, honoured
 from daemon.tools.authority import Forbidden
+from daemon.tools.bound_tool import Answer, BoundTool
 from daemon.tools.confirmation import DECLINED, can_confirm, confirmed
+from daemon.tools.errors import ArgumentsRefused, ToolFailure
 from daemon.tools.progress import counted
-from daemon.tools.specification import Answer, ArgumentsRefused, BoundTool, ToolFailure
 from protocol import mcp
 from protocol.connection import Call
 from protocol.errors import Fault, ProtocolError
@@ -117,7 +118,7 @@ def _call(call: Call, caller: Caller) -> bytes | Awaitable[bytes]:
             return _confirm_first(tool, typed, context, caller)
         given = tool.run(typed, context)
     except SAYS_NO as failure:
-        return _tool_answer(refusal(tool.spec, failure, revision), revision, caller)
+        return _tool_answer(refusal(tool, failure, revision), revision, caller)
     if isinstance(given, Awaitable):
         return _call_later(tool, given, revision, caller)
     return _tool_answer(given, revision, caller)
@@ -129,7 +130,7 @@ async def _call_later(
     try:
         answer = await given
     except SAYS_NO as failure:
-        answer = refusal(tool.spec, failure, revision)
+        answer = refusal(tool, failure, revision)
     return _tool_answer(answer, revision, caller)
 
 
@@ -147,7 +148,7 @@ async def _confirm_first(
         given = tool.run(typed, context)
         answer = await given if isinstance(given, Awaitable) else given
     except SAYS_NO as failure:
-        answer = refusal(tool.spec, failure, revision)
+        answer = refusal(tool, failure, revision)
     return _tool_answer(answer, revision, caller)
 
 

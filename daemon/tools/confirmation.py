@@ -9,7 +9,8 @@ from typing import Any, Final, cast
 
 from msgspec import UNSET
 
-from daemon.tools.specification import Context, ToolSpec
+from daemon.tools.context import Context
+from daemon.tools.specification import ToolSpec
 from protocol.mcp import InputRequired
 
 KEY: Final = "confirm_destructive"

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import anyio
 
-from daemon.tools.specification import Context
+from daemon.tools.context import Context
 from store.engine import Progress
 from store.errors import StoreError
 

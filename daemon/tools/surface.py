@@ -11,7 +11,8 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from daemon.bridge.retry_advice import READS
-from daemon.tools.specification import Context, Registry
+from daemon.tools.context import Context
+from daemon.tools.registry import Registry
 from protocol.lifecycle import Offered
 from protocol.mcp import (
     CompleteParams,

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from daemon.tools.specification import Context
+from daemon.tools.context import Context
 from store.engine import Engine
 from store.model import Item, Provenance
 

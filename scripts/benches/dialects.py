@@ -1,17 +1,17 @@
-"""The dialects bench: what each tool costs over the socket, and how much of it is not the engine.
+"""Dialects benchmark: latency of each tool over the socket, and the overhead over the engine.
 
-One process holds the engine and serves the socket; a client in a process of its own calls every
-tool. Between two calls of a tool the same engine verbs are run directly, so that both see the same
-machine; their difference is what the dialect and the wire add. CPU is what this process spent, the
-bench's own feeding of the client included (about 0.1 ms): the figure to look at on a busy machine.
+One process holds the engine and serves the socket; a client in another process calls every tool.
+Between two calls of a tool the same engine operations run directly, so that both see the same load.
+Their difference is the overhead of the dialect and the transport. The CPU column is the CPU time of
+the serving process, including about 0.1 ms to feed the client; it is the figure to use on a busy
+machine.
 
     scripts/bench.py dialects              10,000 memories, 200 calls a tool; about two minutes
     scripts/bench.py dialects --quick      2,000 memories, 60 calls
-    scripts/bench.py dialects --check      exit 1 when a bar is missed
+    scripts/bench.py dialects --check      exit 1 if a limit is missed
 
-Bars (issue: the four surfaces): p50 under 25 ms and p99 under 100 ms for every tool at 10,000
-memories, and what is added to the engine under 1 ms at p50. Tools marked `structured` have 10 and
-50 ms instead.
+Limits: p50 below 25 ms and p99 below 100 ms for every tool at 10,000 memories, and an overhead
+below 1 ms at p50. Tools marked `structured` have 10 and 50 ms instead.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from daemon.rpc.hub import Hub
 from daemon.rpc.sessions import SessionKeeper
 from daemon.tools.toolkit import Toolkit
 from daemon.transports import unix
-from scripts.benches import awareness
+from scripts.benches.support import awareness_calls
 from store.engine import Engine
 from store.errors import NotFound
 from store.model import Filters, NewDocument, NewMemory, Query
@@ -49,7 +49,7 @@ SESSION: Final = "session_bench"
 P50_MS, P99_MS, ADDED_MS = 25.0, 100.0, 1.0
 STRUCTURED_P50_MS, STRUCTURED_P99_MS = 10.0, 50.0
 
-#: Words as a language has them: few that are everywhere, many that are rare.
+#: A vocabulary with a natural distribution: a few frequent words, many rare ones.
 _SYLLABLES: Final = [
     *("ba", "de", "fi", "go", "ku", "la", "me", "no", "pi", "ra"),
     *("su", "ti", "vo", "wa", "xe", "zu", "lor", "min", "tan", "ker"),
@@ -63,7 +63,7 @@ _WEIGHTS: Final = [1 / (rank + 3) for rank in range(len(_WORDS))]
 
 @dataclass(frozen=True)
 class Case:
-    """A tool call, and the engine's part of it."""
+    """A tool call and the engine operations behind it."""
 
     name: str
     tool: str
@@ -73,13 +73,13 @@ class Case:
 
 
 def sentence(number: int) -> str:
-    """About 25 words."""
+    """A sentence of about 25 words."""
     words = random.Random(number).choices(_WORDS, _WEIGHTS, k=25)
     return f"{' '.join(words).capitalize()}; change {number}."
 
 
 def question(number: int) -> str:
-    """A few words of a sentence that is there, in another order, asked for."""
+    """A query: a few words of a stored sentence, in another order."""
     words = sentence(number % 1000).split()[:-2]
     return f"what about {' '.join(random.Random(number).sample(words, 4))}?"
 
@@ -89,6 +89,10 @@ async def _stats(engine: Engine, _number: int) -> None:
     await engine.stats(BANK)
     await engine.recent(BANK, kinds=("memory",), limit=1)
     await engine.recent(BANK, kinds=("memory",), filters=Filters(session=SESSION), limit=1)
+
+
+def _harness_search(mode: str, n: int) -> dict[str, Any]:
+    return {"query": question(n), "mode": mode}
 
 
 async def _rows(mode: Any, engine: Engine, number: int) -> None:
@@ -160,17 +164,17 @@ CASES: Final = (
         Case(
             f"harness search {mode}",
             "search",
-            lambda n, mode=mode: {"query": question(n), "mode": mode},
+            partial(_harness_search, mode),
             partial(_rows, mode),
         )
         for mode in ("keyword", "semantic", "hybrid")
     ),
     Case("get", "get", lambda n: {"id": f"memory-{n % 1000}"}, _get),
     Case("sources", "sources", lambda n: {}, lambda engine, n: engine.stats(BANK)),
-    *(Case(*row) for row in awareness.rows(BANK, sentence, question)),
+    *(Case(*row) for row in awareness_calls.rows(BANK, sentence, question)),
 )
 
-#: The client: reads calls from stdin, makes each over the socket, prints nanoseconds and a verdict.
+#: The client: reads calls from stdin, sends each over the socket, prints nanoseconds and success.
 CLIENT: Final = """
 import json, socket, sys, time
 link = socket.socket(socket.AF_UNIX); link.connect(sys.argv[1])
@@ -193,7 +197,7 @@ for number, line in enumerate(sys.stdin, 2):
 
 
 async def fill(engine: Engine, count: int) -> None:
-    """Nine tenths memories, one tenth chunks of documents."""
+    """Fill the bank: nine tenths memories, one tenth document chunks."""
     began = time.perf_counter()
     memories = count * 9 // 10
     for start in range(0, memories, 500):
@@ -220,7 +224,7 @@ async def fill(engine: Engine, count: int) -> None:
             BANK, NewDocument(source="bench", source_id=f"document-{chunks}", body=body)
         )
         chunks += upserted.chunks
-    await engine.put_notes(BANK, awareness.notes(sentence))
+    await engine.put_notes(BANK, awareness_calls.notes(sentence))
     stored = time.perf_counter() - began
     await engine.search(Query(bank=BANK, text="wake up"))
     while (await engine.stats(BANK)).pending_vectors:  # noqa: ASYNC110 - the engine has no event for it
@@ -275,13 +279,13 @@ async def measure(
         await case.engine(engine, offset + number)
         direct = (time.perf_counter_ns() - began) / 1e6
         spent.append(time.process_time_ns())
-        # Other words than the engine was just asked: it remembers the vectors of late questions.
+        # Use another query than the engine just had, because it caches recent query vectors.
         call = {"name": case.tool, "arguments": case.arguments(offset + 500_000 + number)}
         await client.stdin.send(json.dumps(call).encode() + b"\n")
         took, _, verdict = (await anext(lines)).partition(" ")
         assert verdict == "ok", f"{case.name}: {verdict}"
         spent.append(time.process_time_ns())
-        if number >= 10:  # the first few warm caches up
+        if number >= 10:  # the first calls warm up the caches
             tool_ms.append(int(took) / 1e6)
             engine_ms.append(direct)
             cpu[0].append((spent[2] - spent[1]) / 1e6)
@@ -345,8 +349,8 @@ async def run(settings: Settings, count: int, calls: int) -> list[Figures]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="2,000 memories, 60 calls a tool")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
+    parser.add_argument("--quick", action="store_true", help="2,000 memories, 60 calls per tool")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a limit is missed")
     parser.add_argument("--memories", type=int, default=0)
     parser.add_argument("--calls", type=int, default=0)
     given = parser.parse_args()

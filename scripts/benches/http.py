@@ -1,14 +1,14 @@
-"""The HTTP bench: POST /mcp tools/call echo, ours and the official SDKs', in one run.
+"""HTTP benchmark: `tools/call` echo over POST /mcp, recalld and the official SDKs in one run.
 
-Contenders take turns in rounds, so that whatever else the machine does hits all of them alike;
-ratios are taken within a round and the median round is reported. Each turn: one connection calling
-one after the other, then 32 connections at once, both boxed by time. The client does almost nothing
-(bytes are made once, answers are only counted and looked into for the echo).
+Servers take turns in rounds, so that other load on the machine affects all of them equally. Ratios
+are computed within a round, and the median round is reported. Each turn measures one connection
+with sequential calls, then 32 connections at once, both for a fixed time. The client is minimal:
+request bytes are built once, and responses are only counted and checked for the echo.
 
     scripts/bench.py http            5 rounds, 2 minutes
     scripts/bench.py http --quick    2 shorter rounds
-    scripts/bench.py http --check    exit 1 when a bar is missed
-    scripts/bench.py http --search   REST search at 10,000 memories beside the engine call itself
+    scripts/bench.py http --check    exit 1 if a limit is missed
+    scripts/bench.py http --search   REST search at 10,000 memories, compared with the engine
 """
 
 import argparse
@@ -30,9 +30,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from scripts.kit import caches
+from scripts.kit import peer_packages
 
-PEERS: Final = caches.ROOT / "scripts" / "peers"
+PEERS: Final = peer_packages.ROOT / "scripts" / "peers"
 OURS: Final = ("recalld 2026-07-28", "recalld 2025-11-25")
 PYTHON: Final = "mcp (Python SDK)"
 TYPESCRIPT: Final = (
@@ -47,13 +47,13 @@ SEARCH_MS: Final = 2.0
 
 @dataclass(frozen=True)
 class Turn:
-    """Seconds for one call, and calls a second with 32 connections."""
+    """Results of one turn: seconds for one call, and calls per second with 32 connections."""
 
     p50: float
     p99: float
     per_second: float
     p50_parallel: float
-    #: The server's own processor time a call, which a busy machine does not change.
+    #: CPU time of the server per call; independent of other load.
     cpu: float
 
 
@@ -61,7 +61,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench.py http", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a limit is missed")
     parser.add_argument("--search", action="store_true", help="REST search at 10,000 memories")
     options = parser.parse_args()
     if options.search:
@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def _contenders() -> Iterator[tuple[str, Callable[[int, str], list[str]], bool]]:
-    recalld = str(caches.ROOT / ".venv/bin/recalld")
+    recalld = str(peer_packages.ROOT / ".venv/bin/recalld")
 
     def ours(port: int, _home: str) -> list[str]:
         return [recalld, "serve", "--fixtures", "--bind", f"127.0.0.1:{port}"]
@@ -86,20 +86,23 @@ def _contenders() -> Iterator[tuple[str, Callable[[int, str], list[str]], bool]]
     yield OURS[0], ours, True
     yield OURS[1], ours, False
     try:
-        command = [str(caches.python_peer("mcp-2")), str(PEERS / "mcp_echo_http.py")]
+        command = [str(peer_packages.python_peer("mcp-2")), str(PEERS / "mcp_echo_http.py")]
         yield PYTHON, partial(_on_port, command), False
-    except caches.Unavailable as reason:
-        print(f"bench: {PYTHON} is left out: {reason}", file=sys.stderr)
+    except peer_packages.Unavailable as reason:
+        print(f"bench: skipping {PYTHON}: {reason}", file=sys.stderr)
     for name, packages, script, modern in (
         (TYPESCRIPT[0], "sdk-1", "typescript_1_echo_http.mjs", False),
         (TYPESCRIPT[1], "node-2", "typescript_2_echo_http.mjs", False),
         (TYPESCRIPT[2], "node-2", "typescript_2_echo_http.mjs", True),
     ):
         try:
-            command = [caches.node(), str(caches.npm_script(packages, PEERS / script))]
+            command = [
+                peer_packages.node(),
+                str(peer_packages.npm_script(packages, PEERS / script)),
+            ]
             yield name, partial(_on_port, command), modern
-        except caches.Unavailable as reason:
-            print(f"bench: {name} is left out: {reason}", file=sys.stderr)
+        except peer_packages.Unavailable as reason:
+            print(f"bench: skipping {name}: {reason}", file=sys.stderr)
 
 
 def _on_port(command: list[str], port: int, _home: str) -> list[str]:
@@ -108,7 +111,7 @@ def _on_port(command: list[str], port: int, _home: str) -> list[str]:
 
 @contextmanager
 def served(command: Callable[[int, str], Sequence[str]]) -> Iterator[tuple[int, int]]:
-    """A server on a free port, and its process, until the block ends."""
+    """Start a server on a free port; yield the port and the process id."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -133,7 +136,7 @@ def _await(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
         except OSError:
             time.sleep(0.02)
     said = log.read_text(errors="replace")[-500:]
-    raise SystemExit(f"bench: {process.args!r} did not come up: {said}")
+    raise SystemExit(f"bench: {process.args!r} did not start: {said}")
 
 
 def turn(port: int, pid: int, seconds: float, *, modern: bool) -> Turn:
@@ -154,7 +157,7 @@ def turn(port: int, pid: int, seconds: float, *, modern: bool) -> Turn:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """What a process has used of the processor, which a busy machine does not change."""
+    """CPU time that a process has used; independent of other load."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -218,7 +221,7 @@ def exchange(connection: socket.socket, request: bytes) -> bytes:
     while not _is_whole(answer):
         more = connection.recv(65536)
         if not more:
-            raise SystemExit(f"bench: the server hung up after {answer[:300]!r}")
+            raise SystemExit(f"bench: the server closed the connection after {answer[:300]!r}")
         answer += more
     return answer
 
@@ -235,7 +238,7 @@ def _is_whole(answer: bytes) -> bool:
 
 
 def _numbered(request: bytes) -> Iterator[bytes]:
-    """The request again and again, each with an id of its own."""
+    """The same request repeatedly, each time with a new id."""
     before, _, after = request.partition(b"1234567")
     for number in itertools.count(1_000_000):
         yield before + b"%d" % number + after
@@ -260,7 +263,7 @@ def _one_by_one(port: int, request: bytes, seconds: float) -> list[float]:
 
 
 def _at_once(port: int, request: bytes, seconds: float) -> list[float]:
-    """32 connections, each calling one after the other, in one loop that does next to nothing."""
+    """Sequential calls on each of 32 connections, in one minimal event loop."""
     requests = _numbered(request)
     latencies: list[float] = []
     with ExitStack() as stack:
@@ -292,7 +295,7 @@ def _at_once(port: int, request: bytes, seconds: float) -> list[float]:
 
 def report(turns: dict[str, list[Turn]], *, check: bool) -> int:
     head = f"{'POST /mcp tools/call echo':30}{'p50 ms':>9}{'p99 ms':>9}{'32 at once /s':>15}"
-    print(f"{head}{'p50 ms':>9}{'cpu ms a call':>15}")
+    print(f"{head}{'p50 ms':>9}{'cpu ms/call':>15}")
     for name, taken in turns.items():
         row = [
             statistics.median(turn.p50 for turn in taken) * 1e3,
@@ -306,10 +309,11 @@ def report(turns: dict[str, list[Turn]], *, check: bool) -> int:
     missed = 0
     for ours in OURS:
         if PYTHON in turns:
-            for about, value in (
+            rates: tuple[tuple[str, Callable[[Turn], float]], ...] = (
                 ("sequential", lambda turn: 1 / turn.p50),
                 ("32 at once", lambda turn: turn.per_second),
-            ):
+            )
+            for about, value in rates:
                 pairs = zip(turns[ours], turns[PYTHON], strict=True)
                 ratio = statistics.median(value(mine) / value(other) for mine, other in pairs)
                 missed += _bar(f"{ours}: {about}, times {PYTHON}", ratio, at_least=TIMES_PYTHON)
@@ -328,12 +332,12 @@ def _bar(about: str, value: float, *, at_least: float = 0.0, at_most: float = fl
     return 0 if is_held else 1
 
 
-# --- REST search ------------------------------------------------------------------------------
+# --- REST search --------------------------------------------------------------------------------
 
 
 def search(*, check: bool) -> int:
-    """How much REST adds to the engine's own search, at 10,000 memories, in one process."""
-    from scripts.benches.http_search import added
+    """Measure the overhead of REST over the engine's search at 10,000 memories."""
+    from scripts.benches.support.http_search import added
 
     engine, rest = asyncio.run(added())
     print(f"engine search p50 {engine * 1e3:.2f} ms, REST search p50 {rest * 1e3:.2f} ms")

@@ -1,14 +1,14 @@
-"""Retrieval quality through the real engine: conversations with known evidence, and documentation.
+"""Recall benchmark: retrieval quality of the real engine on conversations and documentation.
 
     scripts/bench.py recall --locomo FILE --json OUT     conversations (LoCoMo's own format or ours)
     scripts/bench.py recall --docs --json OUT            known items among Python's documentation
     scripts/bench.py recall --locomo FILE --docs         both
 
-Each conversation is a bank, each turn a memory (date and speaker in its text, the session beside
-it), each question a query in every mode; what counts is whether the evidence turns are found.
-`--docs` makes a page of every long docstring of the standard library, takes its first sentence
-off, and asks for it with that sentence. Time on two cores: about 1 minute for four conversations,
-3 for ten, 2 for the documentation. Nothing is downloaded, and the data is never kept.
+Each conversation is a bank and each turn a memory (date and speaker in its text). Each question is
+a query in every mode; its evidence turns are the right answers. `--docs` makes a page of every long
+docstring of the standard library and searches for it with its first sentence, which is removed from
+the page. Time on two cores: about 1 minute for four conversations, 3 for ten, 2 for the
+documentation. Nothing is downloaded, and the data is not stored.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from typing import Any
 
 import anyio
 
-from scripts.benches.documentation import Page, pages
+from scripts.benches.support.documentation import Page, pages
 from store.model import Mode, NewDocument, NewMemory, Query
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from store.sqlite.search.hybrid import HybridRanking
@@ -44,7 +44,7 @@ NONSENSE = (
 
 @dataclass
 class Tally:
-    """Sums over questions; `row` turns them into means."""
+    """Sums over questions; `row` returns their means."""
 
     questions: int = 0
     r5: float = 0.0
@@ -54,7 +54,7 @@ class Tally:
     seconds: list[float] = field(default_factory=list)
 
     def add(self, ranks: Sequence[int], wanted: int, seconds: float) -> None:
-        """`ranks`: places (from 0) at which right answers were found, of `wanted` in all."""
+        """Add a question: the ranks (from 0) of the right answers found, of `wanted` in total."""
         self.questions += 1
         self.r5 += sum(rank < 5 for rank in ranks) / wanted
         self.r10 += sum(rank < 10 for rank in ranks) / wanted
@@ -78,7 +78,7 @@ class Tally:
 
 @dataclass
 class Scores:
-    """What the calibrated score was worth."""
+    """Quality of the calibrated score."""
 
     sure: int = 0
     sure_right: int = 0
@@ -97,10 +97,16 @@ class Scores:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench.py recall", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--locomo", type=Path, help="conversations with questions and evidence")
-    parser.add_argument("--docs", action="store_true", help="known items in Python's documentation")
-    parser.add_argument("--json", type=Path, help="where to write the figures")
-    parser.add_argument("--limit", type=int, default=1500, help="most documentation pages")
+    parser.add_argument(
+        "--locomo", type=Path, help="file of conversations with questions and evidence"
+    )
+    parser.add_argument(
+        "--docs", action="store_true", help="search for known pages of Python's documentation"
+    )
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    parser.add_argument(
+        "--limit", type=int, default=1500, help="maximum number of documentation pages"
+    )
     options = parser.parse_args()
     if options.locomo is None and not options.docs:
         parser.error("nothing to measure: give --locomo FILE, --docs or both")
@@ -134,7 +140,7 @@ async def conversations(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def turns_of(conversation: dict[str, Any]) -> Iterator[tuple[str, NewMemory]]:
-    """The turns in order: their id in the data, and the memory each becomes."""
+    """The turns in order: their id in the data, and their memory."""
     numbers = sorted(
         int(name.removeprefix("session_"))
         for name, value in conversation.items()
@@ -158,7 +164,7 @@ def turns_of(conversation: dict[str, Any]) -> Iterator[tuple[str, NewMemory]]:
 
 
 def milliseconds(date: str) -> int | None:
-    """`1:56 pm on 8 May, 2023` as unix milliseconds; None when it reads otherwise."""
+    """`1:56 pm on 8 May, 2023` as unix milliseconds; None for other formats."""
     try:
         parsed = datetime.strptime(date, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
     except ValueError:
@@ -169,7 +175,7 @@ def milliseconds(date: str) -> int | None:
 def questions_of(
     questions: Sequence[dict[str, Any]], ids: dict[str, str]
 ) -> Iterator[tuple[str, set[str]]]:
-    """Questions whose evidence exists, with the ids of the memories that hold it."""
+    """Questions with existing evidence, and the ids of the memories that contain it."""
     for entry in questions:
         named = EVIDENCE.findall(" ".join(map(str, entry.get("evidence") or ())))
         evidence = {ids[name] for name in named if name in ids}

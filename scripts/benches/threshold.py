@@ -13,6 +13,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from store.embedding.embedder import Identity
@@ -60,8 +61,8 @@ def compare(
     seconds: dict[str, list[float]] = {"exact": [], "graph": []}
     shared = 0
     for query in queries:
-        by_matrix = timed(seconds["exact"], lambda query=query: exact.nearest(query, COUNT))
-        by_graph = timed(seconds["graph"], lambda query=query: graph.nearest(query, COUNT))
+        by_matrix = timed(seconds["exact"], partial(exact.nearest, query, COUNT))
+        by_graph = timed(seconds["graph"], partial(graph.nearest, query, COUNT))
         shared += len(set(by_matrix) & set(by_graph))
     first, second = (statistics.median(seconds[name]) for name in ("exact", "graph"))
     print(

@@ -1,19 +1,19 @@
-"""The wire bench: how fast an echo comes back, ours and other people's, in one run on one machine.
+"""Wire benchmark: echo calls over stdio, recalld and other servers in one run on one machine.
 
-Contenders take turns in rounds (A B C, A B C …) so that whatever else the machine does hits all
-of them alike; ratios are taken within a round and the median round is reported. Each turn is: start
-the server and wait for the first answers, call it one at a time, call it with a window of 64 in
-flight, look at its resident set, end it. Both call phases are boxed by time, not by count, since
-contenders differ by a factor of hundreds.
+Servers take turns in rounds (A B C, A B C …), so that other load on the machine affects all of them
+equally. Ratios are computed within a round, and the median round is reported. Each turn starts the
+server and waits for its first responses, calls it sequentially, calls it with 64 requests in
+flight, reads its resident set and stops it. Both call phases have a fixed time instead of a fixed
+count, because the servers differ by a factor of hundreds.
 
     scripts/bench.py wire            7 rounds, under 4 minutes
     scripts/bench.py wire --quick    3 shorter rounds, under a minute
-    scripts/bench.py wire --check    exit 1 when a bar is missed
+    scripts/bench.py wire --check    exit 1 if a limit is missed
 
-Times are wall-clock at a client that does almost nothing (scripts/kit/pipes.py). `first answer` is
-from before the process is started to the answer of `initialize`; `first call` to the answer of the
-first `tools/call`. A bar on cold start has to hold for both. Each server runs in an environment
-that holds it and what it needs, ours in the one `scripts/recalld` makes.
+Times are wall-clock at a client that does almost nothing (scripts/kit/stdio_client.py). `first
+answer` is the time from before the start of the process to the response of `initialize`; `first
+call` to the response of the first `tools/call`. A limit on cold start applies to both. Each server
+runs in its own environment; recalld in the one that `scripts/recalld` creates.
 """
 
 import argparse
@@ -31,10 +31,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from scripts.kit import caches, pipes
-from scripts.kit.ours import Home, fresh_home, installed
+from scripts.kit import peer_packages, stdio_client
+from scripts.kit.recalld import Home, fresh_home, installed
 
-PEERS: Final = caches.ROOT / "scripts" / "peers"
+PEERS: Final = peer_packages.ROOT / "scripts" / "peers"
 WINDOW: Final = 64
 MEGABYTE: Final = 1_000_000
 OFFICIAL: Final = "mcp (Python SDK)"
@@ -53,7 +53,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Turn:
-    """One contender's figures from one round; seconds and bytes."""
+    """Results of one server in one round, in seconds and bytes."""
 
     first_answer: float
     first_call: float
@@ -85,9 +85,9 @@ def main() -> int:
         idle = None
         if any(contender.name == BRIDGED for contender in contenders):
             daemon = int(home.serve()["pid"])
-            # One client has come, called and gone: idle as a daemon is between two editors.
+            # One client has connected, called and disconnected: an idle daemon in normal use.
             start(Contender(BRIDGED, home.stdio(), home.env))
-            idle = pipes.resident_bytes(daemon)
+            idle = stdio_client.resident_bytes(daemon)
         turns: dict[str, list[Turn]] = {contender.name: [] for contender in contenders}
         spawning: list[Turn] = []
         for number in range(effort.rounds):
@@ -96,7 +96,7 @@ def main() -> int:
                 turns[contender.name].append(take_turn(contender, effort))
             if daemon:
                 spawning.append(start_with_spawn(home.command))
-        after = pipes.resident_bytes(daemon) if daemon else None
+        after = stdio_client.resident_bytes(daemon) if daemon else None
     if spawning:
         turns[SPAWNING] = spawning
     bars = judge(turns, idle)
@@ -107,8 +107,8 @@ def main() -> int:
 
 
 def gather(home: Home, only: Sequence[str]) -> tuple[list[Contender], dict[str, str]]:
-    """Everybody who can run here, and why the others cannot."""
-    node = caches.node
+    """All servers that can run here; prints why the others cannot."""
+    node = peer_packages.node
     entrants: list[tuple[str, Callable[[], Sequence[str]], Mapping[str, str]]] = [
         ("floor", lambda: [sys.executable, str(PEERS / "floor.py")], {}),
         (EMBEDDED, lambda: home.stdio(embedded=True), {}),
@@ -125,7 +125,7 @@ def gather(home: Home, only: Sequence[str]) -> tuple[list[Contender], dict[str, 
             continue
         try:
             found.append(Contender(name, command(), env))
-        except caches.Unavailable as reason:
+        except peer_packages.Unavailable as reason:
             absent[name] = str(reason)
             _say(f"{name} is left out: {reason}")
     return found, absent
@@ -136,7 +136,7 @@ def take_turn(contender: Contender, effort: Effort) -> Turn:
     with ExitStack() as stack:
         child, first = _open(stack, contender)
         starts.append(first)
-        # Warm: connections made, caches filled, a just-in-time compiler has seen the path.
+        # Warm up connections, caches and just-in-time compilers.
         number = pipelined(child, 10, min(0.3, effort.seconds))[0]
         number, waits = sequential(child, number, effort.seconds)
         before = number
@@ -147,39 +147,39 @@ def take_turn(contender: Contender, effort: Effort) -> Turn:
             p50=statistics.median(waits),
             p99=waits[int(len(waits) * 0.99)],
             per_second=(number - before) / elapsed,
-            resident=pipes.resident_bytes(child.pid),
+            resident=stdio_client.resident_bytes(child.pid),
         )
 
 
 def start(contender: Contender) -> Turn:
-    """One cold start, timed, and a clean end."""
+    """Time one cold start, and stop the server."""
     with ExitStack() as stack:
         return _open(stack, contender)[1]
 
 
 def start_with_spawn(command: str) -> Turn:
-    """`recalld stdio` on a machine where no daemon runs yet: it has to start one first."""
+    """Time `recalld stdio` without a running daemon: it has to start one first."""
     with fresh_home(command=command) as home:
         return start(Contender(SPAWNING, home.stdio(), home.env))
 
 
-def _open(stack: ExitStack, contender: Contender) -> tuple[pipes.Child, Turn]:
+def _open(stack: ExitStack, contender: Contender) -> tuple[stdio_client.Child, Turn]:
     env = dict(contender.env)
     if contender.name == EMBEDDED:
-        # The embedded server owns its home: a fresh one each time, made before the clock starts.
+        # The embedded server locks its home, so create a fresh one before the clock starts.
         env = dict(stack.enter_context(fresh_home()).env)
     began = time.perf_counter()
-    child = stack.enter_context(pipes.Child(contender.command, env))
-    child.ask(pipes.initialize(), 0)
+    child = stack.enter_context(stdio_client.Child(contender.command, env))
+    child.ask(stdio_client.initialize(), 0)
     answered = time.perf_counter()
-    child.send(pipes.INITIALIZED)
-    child.ask(pipes.echo(1, "first"), 1)
+    child.send(stdio_client.INITIALIZED)
+    child.ask(stdio_client.echo(1, "first"), 1)
     return child, Turn(answered - began, time.perf_counter() - began)
 
 
-def sequential(child: pipes.Child, first: int, seconds: float) -> tuple[int, list[float]]:
-    """One call at a time; the next free id and every wait, sorted."""
-    source = pipes.echoes(first)
+def sequential(child: stdio_client.Child, first: int, seconds: float) -> tuple[int, list[float]]:
+    """Sequential calls; return the next free id and the sorted latencies."""
+    source = stdio_client.echoes(first)
     requests = list(islice(source, 20_000))
     waits: list[float] = []
     received: list[bytes] = []
@@ -189,22 +189,22 @@ def sequential(child: pipes.Child, first: int, seconds: float) -> tuple[int, lis
     for frame in requests:
         began = clock()
         write(child.to, frame)
-        answer = read(child.out, pipes.CHUNK)
+        answer = read(child.out, stdio_client.CHUNK)
         while not answer.endswith(b"\n"):
-            answer += read(child.out, pipes.CHUNK)
+            answer += read(child.out, stdio_client.CHUNK)
         ended = clock()
         waits.append(ended - began)
         received.append(answer)
         if ended >= stop:
             break
     gc.enable()
-    pipes.check_echoes(b"".join(received), first, len(waits))
+    stdio_client.check_echoes(b"".join(received), first, len(waits))
     return first + len(waits), sorted(waits)
 
 
-def pipelined(child: pipes.Child, first: int, seconds: float) -> tuple[int, float]:
-    """Always 64 calls in flight; the next free id and the time it took to answer all before it."""
-    source = pipes.echoes(first)
+def pipelined(child: stdio_client.Child, first: int, seconds: float) -> tuple[int, float]:
+    """Keep 64 calls in flight; return the next free id and the total time."""
+    source = stdio_client.echoes(first)
     received: list[bytes] = []
     clock, read = time.perf_counter, os.read
     gc.disable()
@@ -213,9 +213,9 @@ def pipelined(child: pipes.Child, first: int, seconds: float) -> tuple[int, floa
     child.send(b"".join(islice(source, WINDOW)))
     sent, answered = WINDOW, 0
     while answered < sent:
-        chunk = read(child.out, pipes.CHUNK)
+        chunk = read(child.out, stdio_client.CHUNK)
         if not chunk:
-            raise pipes.WireFault("the server closed its output under load")
+            raise stdio_client.WireFault("the server closed its output under load")
         received.append(chunk)
         lines = chunk.count(b"\n")
         answered += lines
@@ -224,11 +224,11 @@ def pipelined(child: pipes.Child, first: int, seconds: float) -> tuple[int, floa
             sent += lines
     elapsed = clock() - began
     gc.enable()
-    pipes.check_echoes(b"".join(received), first, sent)
+    stdio_client.check_echoes(b"".join(received), first, sent)
     return first + sent, elapsed
 
 
-# --- judging ---------------------------------------------------------------------------------
+# --- judging ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class Bar:
 
 
 def judge(turns: Mapping[str, list[Turn]], idle: int | None) -> list[Bar]:
-    """The bars that can be judged with the contenders present, each as PASS or FAIL."""
+    """Print PASS or FAIL for every limit that the available servers allow to check."""
     bars: list[Bar] = []
 
     def at_least(words: str, measured: float | None, bar: float) -> None:
@@ -277,13 +277,13 @@ def _median(turns: Sequence[Turn], figure: str) -> float | None:
 
 
 def _ratio(turns: Mapping[str, list[Turn]], ours: str, theirs: str, figure: str) -> float | None:
-    """The median of the ratios round by round: both sides of each saw the same machine."""
+    """The median of the ratios of each round, in which both sides had the same load."""
     mine, others = (_figures(turns.get(name, []), figure) for name in (ours, theirs))
     ratios = [left / right for left, right in zip(mine, others, strict=False)]
     return statistics.median(ratios) if ratios else None
 
 
-# --- telling ---------------------------------------------------------------------------------
+# --- telling ------------------------------------------------------------------------------------
 
 
 def report(
@@ -317,9 +317,9 @@ def report(
     if idle and after:
         print(f"\ndaemon RSS: idle {idle / MEGABYTE:.1f} MB, after load {after / MEGABYTE:.1f} MB")
     if os.getloadavg()[0] > 2 * (os.cpu_count() or 1):
-        print("\nthe machine is busy with other things: repeat this before believing it")
+        print("\nthe machine is busy; repeat the run before using these figures")
     for name, reason in absent.items():
-        print(f"left out: {name}: {reason}")
+        print(f"skipped: {name}: {reason}")
     print()
     for bar in bars:
         verdict = "PASS" if bar.passed else "FAIL"
@@ -335,7 +335,7 @@ def write_json(
     after: int | None,
     effort: Effort,
 ) -> None:
-    told = {
+    contents = {
         "machine": machine(),
         "effort": asdict(effort),
         "window": WINDOW,
@@ -345,7 +345,7 @@ def write_json(
         "bars": [asdict(bar) for bar in bars],
         "absent": dict(absent),
     }
-    path.write_text(json.dumps(told, indent=2) + "\n")
+    path.write_text(json.dumps(contents, indent=2) + "\n")
 
 
 def machine() -> str:
@@ -355,11 +355,11 @@ def machine() -> str:
 
 
 def _python(peer: str, script: str) -> list[str]:
-    return [str(caches.python_peer(peer)), str(PEERS / script)]
+    return [str(peer_packages.python_peer(peer)), str(PEERS / script)]
 
 
 def _script(peer: str, script: str) -> str:
-    return str(caches.npm_script(peer, PEERS / script))
+    return str(peer_packages.npm_script(peer, PEERS / script))
 
 
 def _say(words: str) -> None:
@@ -370,10 +370,14 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench.py wire", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--quick", action="store_true", help="three short rounds")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a limit is missed")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write every figure to this file")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="WORD", help="contenders whose name holds it"
+        "--only",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="only servers whose name contains WORD",
     )
     return parser.parse_args()
 

@@ -1,1 +1,1 @@
-"""Fuzzing the wire: frames no sane client sends, and an oracle for what may come back."""
+"""Fuzzer of the JSON-RPC transports: frame corpus, mutations, test oracle and runner."""

@@ -1,4 +1,4 @@
-"""`scripts/fuzz.py`: random and mutated frames against recalld, or against any stdio server.
+"""`scripts/fuzz.py`: sends random and mutated frames to recalld or to any stdio server.
 
     scripts/fuzz.py --frames 100000 --transport stdio --transport bridge --transport unix
     scripts/fuzz.py --frames 5000 --command 'python my_server.py'
@@ -6,8 +6,8 @@
     scripts/fuzz.py --frames 20000 --transport bridge --kills 0.05
     scripts/fuzz.py --replay .cache/fuzz/stdio-2025-03-26-1.frames
 
-Exit 0: nothing found. Exit 1: something found; its seed and the frames sent so far are printed and
-saved. The same seed sends the same frames.
+Exit status 0: no violation. Exit status 1: a violation; the seed is printed and the frames sent so
+far are saved. The same seed sends the same frames.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from scripts.fuzzing import corpus, run
-from scripts.fuzzing.oracle import Broken
+from scripts.fuzzing.oracle import Violation
 from scripts.kit.duplex import Hangup, Silence
 
 
@@ -26,10 +26,10 @@ def main() -> int:
     if options.replay:
         try:
             run.replay(options.transport[0], options.replay, command=options.command)
-        except (Broken, Silence, Hangup) as fault:
+        except (Violation, Silence, Hangup) as fault:
             print(f"FAIL  {fault}")
             return 1
-        print("PASS  nothing wrong came back this time")
+        print("PASS  no violation in this replay")
         return 0
     seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000)
     revisions = tuple(options.revision or corpus.REVISIONS)
@@ -45,9 +45,9 @@ def main() -> int:
                 revisions=revisions,
                 kills=options.kills,
                 real=options.real,
-                say=run.tell,
+                say=run.print_line,
             )
-        except run.Fault as fault:
+        except run.FuzzFailure as fault:
             print(f"FAIL  {transport}: {fault}")
             failed = True
             continue
@@ -69,25 +69,27 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/fuzz.py", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--frames", type=int, default=10_000, help="how many, on each transport")
+    parser.add_argument(
+        "--frames", type=int, default=10_000, help="number of frames on each transport"
+    )
     parser.add_argument("--transport", action="append", choices=run.TRANSPORTS)
     parser.add_argument("--revision", action="append", choices=corpus.REVISIONS)
-    parser.add_argument("--seed", type=int, help="the run to repeat; random if not given")
+    parser.add_argument("--seed", type=int, help="seed of a run to repeat (default: random)")
     parser.add_argument("--command", help="a stdio server to fuzz instead of recalld")
     parser.add_argument(
         "--kills",
         type=float,
         default=0.0,
         metavar="CHANCE",
-        help="bridge only: the chance, after each burst, of kill -9 for the daemon",
+        help="bridge only: probability of kill -9 of the daemon after each burst",
     )
     parser.add_argument(
-        "--real", action="store_true", help="the tools that are shipped, without fixtures"
+        "--real", action="store_true", help="call the shipped tools instead of fixtures"
     )
     parser.add_argument("--replay", type=Path, metavar="FILE", help="send saved frames again")
     options = parser.parse_args()
     if options.kills and options.transport != ["bridge"]:
-        parser.error("--kills goes with --transport bridge")
+        parser.error("--kills needs --transport bridge")
     options.transport = options.transport or (
         ["stdio"] if options.command or options.replay else list(run.TRANSPORTS)
     )

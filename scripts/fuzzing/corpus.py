@@ -1,10 +1,10 @@
-"""Valid frames of all five revisions: what mutations start from, and what must be answered.
+"""Valid frames of all five revisions: seeds for mutation, and requests that must be answered.
 
-Ids come in three families, told apart by prefix, so that the oracle knows what it may demand:
+The prefix of an id tells the oracle which responses to require:
 
-- `V-N`: sent unharmed, to a method that answers at once. Must be answered exactly once.
-- `s-N`: long-running (`slow`, `subscriptions/listen`). Cancelled sooner or later; may stay silent.
-- everything else: from mutated frames. May be answered as often as it was sent, or not at all.
+- `V-N`: sent unchanged, to a method that answers at once. Must be answered exactly once.
+- `s-N`: long-running (`slow`, `subscriptions/listen`). Will be cancelled; may remain unanswered.
+- others: ids from mutated frames. May be answered at most as often as they were sent.
 """
 
 from random import Random
@@ -28,7 +28,7 @@ TEXTS: Final = (
     "e\u0301",
 )
 
-# Answered at once, whatever the revision: the method's answer may be a result or an error.
+# Methods that are answered at once in every revision, with a result or an error.
 PROMPT: Final[tuple[tuple[str, Frame | None], ...]] = (
     ("ping", None),
     ("tools/list", {}),
@@ -78,7 +78,7 @@ NOTICES: Final[tuple[tuple[str, Frame | None], ...]] = (
 
 
 def meta() -> Frame:
-    """What makes a request a modern one."""
+    """The `_meta` object of a modern request."""
     return {
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -110,7 +110,7 @@ def call(identity: object, method: str, params: Frame | None, *, modern: bool) -
 
 
 def prompt_request(rng: Random, identity: object, revision: str) -> Frame:
-    """A request that any server answers at once; now and then of the other era."""
+    """A request that any server answers at once; sometimes of the other era."""
     method, params = rng.choice(PROMPT)
     if params is not None and params.get("name") == "echo" and params.get("arguments"):
         params = {**params, "arguments": {"text": rng.choice(TEXTS)}}
@@ -119,7 +119,7 @@ def prompt_request(rng: Random, identity: object, revision: str) -> Frame:
 
 
 def lasting_request(rng: Random, identity: object, revision: str) -> Frame:
-    """A request that goes on until it is cancelled or done."""
+    """A long-running request."""
     if rng.random() < 0.2:
         wanted = {"notifications": {"toolsListChanged": True}}
         return call(identity, "subscriptions/listen", wanted, modern=True)

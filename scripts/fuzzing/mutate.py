@@ -1,8 +1,8 @@
-"""Harm done to frames, at two levels: the JSON tree, and the bytes it is written as.
+"""Mutations of frames: of the JSON tree and of the encoded bytes.
 
-The writer is ours because the standard one refuses what we need: raw number tokens such as `1e400`,
-duplicate keys, lone surrogates, NaN. Everything is drawn from the one `Random` handed in, so a seed
-names a run.
+The module has its own JSON writer, because the standard one cannot write raw number tokens such as
+`1e400`, duplicate keys, lone surrogates and NaN. All choices come from the given `Random`, so a
+seed reproduces a run.
 """
 
 import json
@@ -12,13 +12,13 @@ from typing import Any, Final
 
 
 class Token(str):
-    """Text that is written into the JSON as it stands, valid or not."""
+    """Text that is written into the JSON unchanged, valid or not."""
 
     __slots__ = ()
 
 
 class Pairs(list[tuple[str, Any]]):
-    """An object as a list of members, so that a key can come twice."""
+    """An object as a list of members, which allows duplicate keys."""
 
 
 NUMBERS: Final = ("1e400", "-0", "1.5", "1.0", "9007199254740993", "1" * 40, "9" * 5000, "1E+2")
@@ -58,7 +58,7 @@ SPECKS: Final = (b"\x00", b"\xef\xbb\xbf", b"\r", b"\x0b", b"\x0c", b"\xc2\x85",
 
 
 def write(node: Any) -> bytes:
-    """The node as JSON text, tokens and doubled keys included."""
+    """Encode a node as JSON text, including tokens and duplicate keys."""
     return _text(node).encode("utf-8", "surrogatepass")
 
 
@@ -75,7 +75,7 @@ def _text(node: Any) -> str:
 
 
 def strange(rng: Random, known: list[Any]) -> Any:
-    """A value that does not belong where it will be put."""
+    """An unexpected value."""
     kind = rng.random()
     if kind < 0.35:
         return rng.choice(PLAIN)
@@ -88,13 +88,13 @@ def strange(rng: Random, known: list[Any]) -> Any:
     if kind < 0.9:
         depth = rng.choice((20, 200, 2_000, 20_000))
         opening, closing = rng.choice((("[", "]"), ('{"a":', "}")))
-        # One in three is left open: depth alone, then depth and broken text.
+        # One in three is not closed: deep nesting combined with truncated text.
         return Token(opening * depth + "0" + (closing * depth if rng.random() < 0.67 else ""))
     return rng.choice(known) if known else 0
 
 
-def harm_tree(rng: Random, frame: dict[str, Any], known: list[Any]) -> Any:
-    """One wound to the tree: a value replaced, a member lost, doubled, renamed or added."""
+def mutate_tree(rng: Random, frame: dict[str, Any], known: list[Any]) -> Any:
+    """Mutate the tree once: replace a value, or remove, duplicate, rename or add a member."""
     return rng.choice(_WOUNDS)(rng, frame, known)
 
 
@@ -165,8 +165,8 @@ _WOUNDS: Final[tuple[_Wound, ...]] = (
 )
 
 
-def harm_bytes(rng: Random, line: bytes, other: bytes) -> bytes:
-    """One wound to the text of a frame; `other` is some other frame to splice with."""
+def mutate_bytes(rng: Random, line: bytes, other: bytes) -> bytes:
+    """Apply one mutation to the bytes of a frame; `other` is another frame to splice with."""
     at = rng.randrange(len(line) + 1)
     kind = rng.randrange(9)
     if kind == 0 and line:

@@ -1,8 +1,8 @@
-"""One fuzz run: segments of frames, each on a connection of its own at one revision.
+"""One fuzz run: segments of frames, each on its own connection and in one revision.
 
-Markers are interleaved: after every burst an unharmed request whose answer is waited for, which
-shows that the connection lives and puts a bound on silence. The resident set is looked at a third
-into a segment, when caches are filled, and at its end.
+After every burst the run sends a valid marker request and waits for its response, which proves that
+the connection is still usable. It compares the resident set after a third of a segment, when caches
+are full, with the one at the end.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from random import Random
 from typing import Any, Final
 
 from scripts.fuzzing import corpus, mutate
-from scripts.fuzzing.oracle import Broken, Oracle
-from scripts.fuzzing.toolcalls import tool_call
-from scripts.kit.caches import CACHE
+from scripts.fuzzing.oracle import Oracle, Violation
+from scripts.fuzzing.tool_calls import tool_call
 from scripts.kit.duplex import Duplex, Hangup, Silence
-from scripts.kit.ours import Home, alive, daemons, fresh_home
-from scripts.kit.pipes import Child, resident_bytes
+from scripts.kit.peer_packages import CACHE
+from scripts.kit.recalld import Home, alive, daemons, fresh_home
+from scripts.kit.stdio_client import Child, resident_bytes
 
 TRANSPORTS: Final = ("stdio", "bridge", "unix")
 PATIENCE: Final = 20.0
@@ -36,8 +36,8 @@ HUGE: Final = (300_000, 2_000_000, 12_000_000)
 
 
 @dataclass
-class Fault(Exception):
-    """A run that found something, with what is needed to see it again."""
+class FuzzFailure(Exception):
+    """A violation, with the data to reproduce it."""
 
     words: str
     seed: int
@@ -53,7 +53,7 @@ class Fault(Exception):
 
 @dataclass
 class Tally:
-    """What a run saw."""
+    """Counts of a run."""
 
     frames: int = 0
     answers: int = 0
@@ -67,7 +67,7 @@ class Tally:
 
 @dataclass
 class Wire:
-    """An open connection and the processes behind it, by the name they are reported under."""
+    """An open connection and its server processes by name."""
 
     read: int
     write: int
@@ -81,7 +81,7 @@ class Wire:
 
 
 class Target:
-    """Whom we fuzz: opens a new connection for each segment."""
+    """The server under test: opens a new connection for each segment."""
 
     def __init__(
         self,
@@ -103,8 +103,8 @@ class Target:
         if command is None:
             self.home = stack.enter_context(fresh_home())
             if transport != "stdio" and not kills:
-                told = self.home.serve(fixtures=not real)
-                self.daemon, self.socket = int(told["pid"]), str(told["socket"])
+                status = self.home.serve(fixtures=not real)
+                self.daemon, self.socket = int(status["pid"]), str(status["socket"])
 
     def open(self, stack: ExitStack) -> Wire:
         if self.transport == "unix":
@@ -134,7 +134,7 @@ class Target:
         return Wire(child.out, child.to, processes, child.hang_up, child.close)
 
     def list_tools(self) -> None:
-        """Asks the server, on a connection of its own, which tools it has."""
+        """Fetch the server's list of tools on a separate connection."""
         heard: list[bytes] = []
         with ExitStack() as stack:
             wire = self.open(stack)
@@ -148,7 +148,7 @@ class Target:
 
 
 class Maker:
-    """Frames for one segment, all drawn from one `Random`."""
+    """Generates the frames of one segment from one `Random`."""
 
     def __init__(
         self, rng: Random, revision: str, oracle: Oracle, tools: list[corpus.Frame]
@@ -163,7 +163,7 @@ class Maker:
         kind = self.rng.random()
         if kind < 0.25:
             identity = f"V-{self.number}"
-            self.oracle.owe(identity)
+            self.oracle.require(identity)
             return mutate.write(self.prompt(identity)) + b"\n"
         if kind < 0.32:
             identity = f"s-{self.number}"
@@ -185,7 +185,7 @@ class Maker:
         return self.harmed()
 
     def base(self) -> dict[str, Any]:
-        """A frame to be harmed, under an id that owes nothing."""
+        """A frame to mutate; its id requires no response."""
         identity: Any = self.number if self.rng.random() < 0.5 else f"t-{self.number}"
         self.known.append(identity)
         if len(self.known) > 40:
@@ -201,7 +201,7 @@ class Maker:
         return self.prompt(identity)
 
     def prompt(self, identity: Any) -> corpus.Frame:
-        """A request to be answered at once: of the fixtures, or of the tools that are there."""
+        """A request that is answered at once: a fixture tool or a tool of the server."""
         if self.tools and self.rng.random() < 0.8:
             method, params = tool_call(self.rng, self.tools)
             modern = self.revision == corpus.MODERN
@@ -212,25 +212,25 @@ class Maker:
         tree = self.rng.random()
         frame: Any = self.base()
         if tree < 0.75:
-            frame = mutate.harm_tree(self.rng, frame, self.known)
+            frame = mutate.mutate_tree(self.rng, frame, self.known)
         line = mutate.write(frame)
         if tree > 0.65:
-            line = mutate.harm_bytes(self.rng, line, mutate.write(self.base()))
+            line = mutate.mutate_bytes(self.rng, line, mutate.write(self.base()))
         if self.rng.random() < 0.01:
-            # Two frames run together; the second is harmed as well, so that nothing owed is lost.
+            # Two frames on one line. Mutate the second too, because its response may be lost.
             return line + self.harmed()
         return line + self.rng.choice((b"\n",) * 8 + (b"\r\n", b"\n\n"))
 
     def marker(self) -> tuple[str, bytes]:
         self.number += 1
         identity = f"M-{self.number}"
-        self.oracle.owe(identity)
+        self.oracle.require(identity)
         modern = self.revision == corpus.MODERN
         method = "server/discover" if modern else "ping"
         return identity, mutate.write(corpus.call(identity, method, None, modern=modern)) + b"\n"
 
-    def relief(self) -> bytes:
-        """Cancels everything that may still be running."""
+    def cancellations(self) -> bytes:
+        """Frames that cancel everything that may still be running."""
         frames = b"".join(mutate.write(corpus.cancel(each)) + b"\n" for each in self.lasting)
         del self.lasting[5:]
         return frames
@@ -247,11 +247,11 @@ def fuzz(
     real: bool = False,
     say: Callable[[str], None] = lambda words: None,
 ) -> Tally:
-    """Sends this many frames, spread over the revisions; raises `Fault` at the first misdeed.
+    """Send this many frames, spread over the revisions; raise `FuzzFailure` at the first violation.
 
-    `kills` is the chance, burst by burst, that the daemon behind a bridge is killed in the middle
-    of it: then an error that says so is an answer too, and still the only one. `real` leaves the
-    fixtures out and calls the tools that are shipped.
+    `kills` is the probability, for each burst, that the daemon behind a bridge is killed during it.
+    An error that reports the kill then counts as the one response. `real` calls the shipped tools
+    instead of the fixtures.
     """
     tally = Tally()
     with ExitStack() as stack:
@@ -278,18 +278,18 @@ def _segment(
             wire = target.open(stack)
             duplex = Duplex(wire.read, wire.write, oracle.received)
 
-            def pump(data: bytes, owed: str | None) -> None:
+            def pump(data: bytes, awaited: str | None) -> None:
                 log.append(data)
                 oracle.sending(data)
                 for piece in _chopped(rng, data):
                     duplex.exchange(piece, lambda: True, PATIENCE)
                 if target.home is not None and rng.random() < target.kills:
                     tally.killed += _kill(target.home)
-                if owed:
-                    duplex.exchange(b"", lambda: owed not in oracle.owed, PATIENCE)
+                if awaited:
+                    duplex.exchange(b"", lambda: awaited not in oracle.unanswered, PATIENCE)
 
             if revision != corpus.MODERN:
-                oracle.owe("M-0")
+                oracle.require("M-0")
                 opening = mutate.write(corpus.opening("M-0", revision)) + b"\n"
                 ready = mutate.write({"jsonrpc": "2.0", "method": "notifications/initialized"})
                 pump(opening + ready + b"\n", "M-0")
@@ -298,25 +298,25 @@ def _segment(
                 data = b"".join(maker.next() for _ in range(burst))
                 sent += burst
                 if rng.random() < 0.2:
-                    data += maker.relief()
+                    data += maker.cancellations()
                 identity, marker = maker.marker()
                 pump(data + marker, identity)
                 if not warm and sent * 3 > frames:
                     warm = {name: resident_bytes(pid) for name, pid in wire.processes.items()}
             identity, marker = maker.marker()
-            pump(maker.relief() + marker, identity)
+            pump(maker.cancellations() + marker, identity)
             with contextlib.suppress(Silence):
-                duplex.exchange(b"", lambda: not oracle.owed, PATIENCE)
+                duplex.exchange(b"", lambda: not oracle.unanswered, PATIENCE)
             oracle.settle()
             _look(wire, warm, tally, real=target.real)
             _leave(wire, duplex)
             if target.daemon and not alive(target.daemon):
-                raise Broken("the daemon has died")
-    except (Broken, Silence, Hangup, OSError) as fault:
+                raise Violation("the daemon has died")
+    except (Violation, Silence, Hangup, OSError) as fault:
         if target.daemon and not alive(target.daemon):
-            fault = Broken(f"the daemon has died; seen as: {fault}")
+            fault = Violation(f"the daemon has died; seen as: {fault}")
         saved = _save(target, seed, revision, log)
-        raise Fault(str(fault), seed, revision, sent, saved) from fault
+        raise FuzzFailure(str(fault), seed, revision, sent, saved) from fault
     tally.frames += sent
     tally.answers += oracle.answered.total()
     tally.nameless += oracle.nameless
@@ -333,18 +333,18 @@ def _kill(home: Home) -> int:
 
 
 def _leave(wire: Wire, duplex: Duplex) -> None:
-    """Ends the input and hears the output out: last words are held to the same rules."""
+    """End the input and check the remaining output."""
     wire.hang_up()
     try:
         duplex.exchange(b"", lambda: False, LEAVING if wire.is_process else 0.2)
     except Silence:
-        # A socket may stay half open while calls go on; a process has to leave.
+        # A socket may stay half-open while calls run, but a process must exit.
         if wire.is_process:
             raise
     except Hangup:
         pass
     if (code := wire.exit_code()) != 0:
-        raise Broken(f"exit code {code} after its input ended")
+        raise Violation(f"exit code {code} after its input ended")
 
 
 def _bursts(rng: Random, frames: int) -> Iterator[int]:
@@ -355,7 +355,7 @@ def _bursts(rng: Random, frames: int) -> Iterator[int]:
 
 
 def _chopped(rng: Random, data: bytes) -> Iterator[bytes]:
-    """Now and then the same bytes in small writes: no boundary means anything."""
+    """Sometimes split the bytes into small writes; boundaries must not matter."""
     if rng.random() < 0.9 or len(data) > 50_000:
         yield data
         return
@@ -367,19 +367,19 @@ def _chopped(rng: Random, data: bytes) -> Iterator[bytes]:
 
 
 def _look(wire: Wire, warm: dict[str, int], tally: Tally, *, real: bool) -> None:
-    """Growth since a third into the segment, of every process behind the wire."""
+    """Check the memory growth of every server process."""
     for process, pid in wire.processes.items():
         now = resident_bytes(pid)
         grown = now - warm.get(process, now)
         tally.growth[process] = max(grown, tally.growth.get(process, 0))
         tally.resident[process] = max(now, tally.resident.get(process, 0))
-        # The engine's own caches (models, vectors, pages) fill as tools are used.
+        # The caches of the engine (models, vectors, pages) fill as tools are used.
         if grown > GROWTH and not real:
-            raise Broken(f"{process} grew by {grown / 1e6:.1f} MB in two thirds of a segment")
+            raise Violation(f"{process} grew by {grown / 1e6:.1f} MB in two thirds of a segment")
 
 
 def _save(target: Target, seed: int, revision: str, log: list[bytes]) -> Path:
-    """Keeps the frames sent, and beside them what our processes said on stderr."""
+    """Save the sent frames, and the stderr of the server processes."""
     folder = CACHE / "fuzz"
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / f"{target.transport}-{revision}-{seed}.frames"
@@ -390,7 +390,7 @@ def _save(target: Target, seed: int, revision: str, log: list[bytes]) -> Path:
 
 
 def replay(transport: str, saved: Path, *, command: str | None = None) -> Oracle:
-    """Sends a saved prefix again, line by line, with a marker at the end."""
+    """Send saved frames again, line by line, with a marker at the end."""
     oracle = Oracle()
     with ExitStack() as stack:
         wire = Target(stack, transport, command).open(stack)
@@ -398,13 +398,13 @@ def replay(transport: str, saved: Path, *, command: str | None = None) -> Oracle
         for line in saved.read_bytes().splitlines(keepends=True):
             oracle.sending(line)
             duplex.exchange(line, lambda: True, PATIENCE)
-        oracle.owe("M-last")
+        oracle.require("M-last")
         modern = mutate.write(corpus.call("M-last", "server/discover", None, modern=True)) + b"\n"
         oracle.sending(modern)
-        duplex.exchange(modern, lambda: not oracle.owed, PATIENCE)
+        duplex.exchange(modern, lambda: not oracle.unanswered, PATIENCE)
         _leave(wire, duplex)
     return oracle
 
 
-def tell(words: str) -> None:
+def print_line(words: str) -> None:
     print(f"fuzz: {words}", file=sys.stderr, flush=True)

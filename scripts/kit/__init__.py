@@ -1,1 +1,1 @@
-"""What the benches, soaks, fuzzers and client tests share: caches of peers, and raw wires."""
+"""Shared by benchmarks, soak tests, fuzzers and client tests: peer packages and minimal clients."""

@@ -1,7 +1,7 @@
-"""Two descriptors, spoken to from one thread without ever blocking on either.
+"""Non-blocking line client on two descriptors, in one thread.
 
-A client that writes without reading stops a server that has filled its output, and then itself.
-Here every wait is for both directions at once.
+A client that writes without reading can deadlock with a server whose output buffer is full, so
+every wait here covers both directions.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ CHUNK: Final = 1 << 16
 
 
 class Silence(Exception):
-    """What was waited for did not come in time."""
+    """The awaited line did not arrive in time."""
 
 
 class Hangup(Exception):
@@ -23,7 +23,7 @@ class Hangup(Exception):
 
 
 class Duplex:
-    """Writes bytes and hands every line that comes back to `heard`, in order."""
+    """Writes bytes and passes every received line to `heard`, in order."""
 
     def __init__(self, read: int, write: int, heard: Callable[[bytes], None]) -> None:
         self.read, self.write, self.heard = read, write, heard
@@ -32,7 +32,7 @@ class Duplex:
         self._rest: list[bytes] = []
 
     def exchange(self, data: bytes, done: Callable[[], bool], seconds: float) -> None:
-        """Writes all of it, and reads on until `done` says so."""
+        """Write all bytes, and read until `done` returns true."""
         deadline = time.monotonic() + seconds
         left = memoryview(data)
         while left or not done():

@@ -5,7 +5,7 @@ from fastmcp import FastMCP
 server = FastMCP("echo")
 
 
-@server.tool(output_schema=None)  # text in, text out, like every other contender
+@server.tool(output_schema=None)  # text in, text out, like the other servers
 def echo(text: str) -> str:
     """Returns the text."""
     return text

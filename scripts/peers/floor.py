@@ -1,7 +1,7 @@
-"""The bare floor: a loop that parses each line and answers it, and does nothing else.
+"""Lower bound for an echo server: a loop that parses each line and answers it.
 
-No validation, no lifecycle, no concurrency: what the pipes, the interpreter and a JSON codec cost
-by themselves. A real server cannot be faster than this; the bench shows how near it comes.
+It has no validation, lifecycle or concurrency, so it measures the cost of pipes, interpreter and
+JSON codec alone. No real server in Python can be faster.
 """
 
 import os

@@ -5,8 +5,8 @@ from mcp.server.mcpserver import MCPServer
 server = MCPServer("echo")
 
 
-# Text in, text out, like every other contender: by default the SDK would send the text a second
-# time as structured content, and check it against an output schema.
+# Text in, text out, like the other servers. By default the SDK also sends the text as structured
+# content and validates it against an output schema.
 @server.tool(structured_output=False)
 def echo(text: str) -> str:
     """Returns the text."""

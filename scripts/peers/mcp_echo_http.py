@@ -1,6 +1,6 @@
 """The echo server on the official Python SDK, over Streamable HTTP: `mcp_echo_http.py PORT`.
 
-JSON answers, its faster way: by default it would answer every call with an event stream.
+It answers with JSON, which is faster; by default it answers every call with an event stream.
 """
 
 import logging

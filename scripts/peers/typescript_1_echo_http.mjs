@@ -1,5 +1,5 @@
 // The echo server on the TypeScript SDK's 1.x package, over Streamable HTTP: `… PORT`.
-// Node's own HTTP server and JSON answers, its faster way; one session, as the bench needs.
+// Uses Node's HTTP server, JSON responses (the faster mode) and one session.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';

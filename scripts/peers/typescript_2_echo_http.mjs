@@ -1,6 +1,6 @@
 // The echo server on the TypeScript SDK's 2.x packages, over Streamable HTTP: `… PORT`.
-// Node's own HTTP server and JSON answers. Both eras, each as the SDK's documents serve it: 2026-07-28
-// by its handler (a server a request), the older revisions by a transport a session.
+// Uses Node's HTTP server and JSON responses. Both eras are served as the SDK documents it: 2026-07-28
+// by its handler (one server per request), older revisions by one transport per session.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { NodeStreamableHTTPServerTransport, toNodeHandler } from '@modelcontextprotocol/node';

@@ -1,12 +1,12 @@
-"""The engine under kills and power cuts, for as long as you like.
+"""Soak test of the engine: process kills and power cuts.
 
     scripts/soak.py engine --kills 1000 --cuts 200 --json OUT
 
-Each kill ends a process that is writing to one growing data directory, at a random moment; each
-cut takes the power from a process on a file system that forgets what was not synced. After each
-one the directory is opened and held against what the process had been told. Every failure prints
-its seed; `--seed` runs it again. First, five kills at 10,000 memories: how soon it answers again.
-About 1.2 s a kill and 2 s a cut on two cores.
+Each kill ends a process at a random moment while it writes to a growing data directory. Each cut
+simulates a power failure on a file system that loses all unsynced data. Afterwards the directory is
+opened and compared with the acknowledged writes. Every failure prints its seed, and `--seed`
+repeats it. The run starts with five kills at 10,000 memories that measure the time to the next
+result. A kill takes about 1.2 s and a cut 2 s on two cores.
 """
 
 import argparse
@@ -24,35 +24,35 @@ from typing import Any
 
 import anyio
 
-from tests.faults.judge import ROOT, Witness, command, judge, run_victim
+from tests.faults.verifier import ROOT, ChildReport, child_command, run_child, verify
 
-FRESH_EVERY = 50  # kills in one data directory before a new one: growing, not unbounded
+FRESH_EVERY = 50  # kills in one data directory; then a new one, to bound its size
 
 
 def kills(count: int, seed: int, place: Path) -> dict[str, Any]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     acknowledged = 0
     slowest = 0.0
     directory = place / "kills"
     for n in range(count):
         if n % FRESH_EVERY == 0:
             shutil.rmtree(directory, ignore_errors=True)
-        witness = run_victim(
+        report = run_child(
             directory,
             seed + n,
-            kill_after_lines=dice.randrange(1, 300),
-            pause=dice.random() * 0.02,
+            kill_after_lines=rng.randrange(1, 300),
+            pause=rng.random() * 0.02,
         )
         started = time.monotonic()
-        anyio.run(judge, directory, witness)
+        anyio.run(verify, directory, report)
         slowest = max(slowest, time.monotonic() - started)
-        acknowledged += witness.acknowledged
+        acknowledged += report.acknowledged_count
         progress("kills", n + 1, count)
     return {"kills": count, "acknowledged": acknowledged, "lost": 0, "slowest_check": slowest}
 
 
 def ready(rounds: int, place: Path) -> dict[str, Any]:
-    """How soon a bank of 10,000 memories answers again after a kill, from the process's start."""
+    """Time from the start of a process to its first result, after a kill at 10,000 memories."""
     directory = place / "ready"
     slowest = {"keyword": 0.0, "hybrid": 0.0}
     for n in range(rounds):
@@ -60,7 +60,7 @@ def ready(rounds: int, place: Path) -> dict[str, Any]:
             [sys.executable, "-c", _WRITE, str(directory)], cwd=ROOT, stdout=subprocess.PIPE
         )
         assert writer.stdout is not None
-        list(islice(writer.stdout, 1 + 37 * n))  # the first line says that 10,000 are there
+        list(islice(writer.stdout, 1 + 37 * n))  # the first line reports that 10,000 are stored
         writer.kill()
         writer.wait()
         writer.stdout.close()
@@ -80,7 +80,7 @@ _WRITE = """
 import sys
 from pathlib import Path
 import anyio
-from store.embedded import open_engine
+from store.sqlite.engine import open_engine
 from store.model import NewMemory
 
 async def main(directory):
@@ -100,7 +100,7 @@ import json, sys, time
 began = time.monotonic()
 from pathlib import Path
 import anyio
-from store.embedded import open_engine
+from store.sqlite.engine import open_engine
 from store.model import Query
 
 async def main(directory):
@@ -119,24 +119,30 @@ anyio.run(main, sys.argv[1])
 def cuts(count: int, seed: int, place: Path) -> dict[str, Any]:
     if shutil.which("fusermount3") is None:
         return {"cuts": 0, "skipped": "fusermount3 is not installed"}
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     acknowledged = 0
     for n in range(count):
         home = place / f"cut{n}"
-        witness = cut(home, lines=dice.randrange(2, 200), seed=0 if n % 2 else seed + n + 1)
-        anyio.run(judge, home / "outcome" / "data", witness)
-        acknowledged += witness.acknowledged
+        report = cut(home, lines=rng.randrange(2, 200), seed=0 if n % 2 else seed + n + 1)
+        anyio.run(verify, home / "outcome" / "data", report)
+        acknowledged += report.acknowledged_count
         shutil.rmtree(home, ignore_errors=True)
         progress("cuts", n + 1, count)
     return {"cuts": count, "acknowledged": acknowledged, "lost": 0}
 
 
-def cut(home: Path, *, lines: int, seed: int) -> Witness:
+def cut(home: Path, *, lines: int, seed: int) -> ChildReport:
     """One power cut: mount, work, cut, unmount."""
     mountpoint = home / "mount"
     mountpoint.mkdir(parents=True)
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.lossyfs", str(mountpoint), str(home / "outcome")],
+        [
+            sys.executable,
+            "-m",
+            "tests.faults.lossy_filesystem",
+            str(mountpoint),
+            str(home / "outcome"),
+        ],
         cwd=ROOT,
     )
     try:
@@ -145,27 +151,27 @@ def cut(home: Path, *, lines: int, seed: int) -> Witness:
             if server.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit("the lossy file system could not be mounted")
             time.sleep(0.02)
-        victim = subprocess.Popen(
-            command(mountpoint / "data", seed, 10_000),
+        child = subprocess.Popen(
+            child_command(mountpoint / "data", seed, 10_000),
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        assert victim.stdout is not None
-        heard = b"".join(islice(victim.stdout, lines))
+        assert child.stdout is not None
+        output = b"".join(islice(child.stdout, lines))
         with suppress(OSError):
             (mountpoint / f".cut-{seed}").touch()
-        victim.kill()
-        heard += victim.stdout.read()  # nothing can be acknowledged that was not before the cut
-        victim.wait()
-        victim.stdout.close()
+        child.kill()
+        output += child.stdout.read()  # nothing can be acknowledged that was not before the cut
+        child.wait()
+        child.stdout.close()
     finally:
         subprocess.run(["fusermount3", "-u", "-z", str(mountpoint)], check=False)
         server.terminate()
         server.wait()
-    witness = Witness()
-    witness.hear(heard)
-    return witness
+    report = ChildReport()
+    report.read(output)
+    return report
 
 
 def progress(what: str, done: int, total: int) -> None:
@@ -182,7 +188,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"soak: seed {options.seed}", flush=True)
     place = Path(tempfile.mkdtemp(prefix="recalld-soak-"))
-    print(f"soak: in {place}, which stays when something is wrong", flush=True)
+    print(f"soak: working in {place}, which is kept after a failure", flush=True)
     figures: dict[str, Any] = {"seed": options.seed}
     figures["ready"] = ready(5, place)
     print(f"soak: ready {figures['ready']}", flush=True)

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from msgspec import Struct
 
-from scripts.kit import pipes
-from scripts.kit.ours import Home, fresh_home
+from scripts.kit import stdio_client
+from scripts.kit.recalld import Home, fresh_home
 from store.embedding.embedder import choose_embedder
 from store.model import NewMemory
 from store.sqlite.engine import open_engine
@@ -124,17 +124,17 @@ class Client:
         self._socket.settimeout(PATIENCE_SECONDS)
         self._lines = self._socket.makefile("rb")
         self._number = 0
-        self._exchange(pipes.initialize(0))
-        self._socket.sendall(pipes.INITIALIZED)
+        self._exchange(stdio_client.initialize(0))
+        self._socket.sendall(stdio_client.INITIALIZED)
 
     def ping(self) -> None:
         self._number += 1
-        self._exchange(pipes.request(self._number, "ping"))
+        self._exchange(stdio_client.request(self._number, "ping"))
 
     def call(self, tool: str, **arguments: object) -> None:
         self._number += 1
         params = {"name": tool, "arguments": arguments}
-        answer = self._exchange(pipes.request(self._number, "tools/call", params))
+        answer = self._exchange(stdio_client.request(self._number, "tools/call", params))
         if b'"isError":true' in answer or b'"error"' in answer[:100]:
             raise RuntimeError(answer[:500].decode(errors="replace"))
 
@@ -222,7 +222,12 @@ def measure(
         text = document(document_bytes)
         phase("idle", lambda: time.sleep(idle_seconds))
         phase("model load", lambda: search(client, "small", 1))
-        phase("index build", lambda: (search(client, BANK, 1), until_logged(home, "index.built")))
+
+        def build() -> None:
+            search(client, BANK, 1)
+            until_logged(home, "index.built")
+
+        phase("index build", build)
         phase("snapshot", lambda: until_logged(home, "snapshot.written"))
         phase("searches", lambda: search(client, BANK, 50))
         phase("backup", lambda: command(home, "bank", "backup", BANK))

@@ -1,15 +1,15 @@
-"""The wire soak: crowds, deaths, stampedes and people who do not read.
+"""Soak tests of the transports: many clients, killed daemons, start-up races, stalled readers.
 
     scripts/soak.py wire                  everything, about five minutes
     scripts/soak.py wire crowd            64 socket clients x 8 calls in flight for 60 s
-    scripts/soak.py wire deaths           kill -9 of the daemon every 2 s under 8 bridges, 60 s
+    scripts/soak.py wire kills            kill -9 of the daemon every 2 s under 8 bridges, 60 s
     scripts/soak.py wire stops            the same with SIGTERM: a daemon that drains
     scripts/soak.py wire stampede         20 bridges at once on an empty home, 10 rounds
-    scripts/soak.py wire readers          50 clients that ask for much and read nothing
-    scripts/soak.py wire visitors         2,000 connections that come, call and go
+    scripts/soak.py wire stalled_readers  50 clients that request much and read nothing
+    scripts/soak.py wire short_connections  2,000 short connections
 
-`--seconds` and `--rounds` stretch a soak. Each prints its figures and PASS or FAIL; exit 1 when one
-failed. The short versions run as tests (tests/faults/test_processes.py).
+`--seconds` and `--rounds` change the length. Each test prints its figures and PASS or FAIL; the
+exit status is 1 if one failed. Short versions run as tests (tests/faults/test_processes.py).
 """
 
 import argparse
@@ -24,16 +24,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from scripts.kit import pipes, swarm
-from scripts.kit.ours import COMMAND, daemons, fresh_home, gone
-from scripts.kit.swarm import Talker
+from scripts.kit import many_clients, stdio_client
+from scripts.kit.many_clients import Talker
+from scripts.kit.recalld import COMMAND, daemons, fresh_home, gone
 
 MEGABYTE: Final = 1_000_000
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a soak found: no faults means it passed."""
+    """The result of a soak test: it passed if there are no faults."""
 
     soak: str
     figures: str
@@ -41,7 +41,7 @@ class Verdict:
 
 
 def crowd(clients: int, window: int, seconds: float) -> Verdict:
-    """Every answer reaches the one who asked, once, whatever the crowd."""
+    """Every response reaches the right client exactly once, with many clients."""
     faults: list[str] = []
     with fresh_home() as home, ExitStack() as stack:
         told = home.serve()
@@ -49,8 +49,8 @@ def crowd(clients: int, window: int, seconds: float) -> Verdict:
         talkers = [
             _socket_talker(stack, path, f"client-{number}", window) for number in range(clients)
         ]
-        swarm.talk(talkers, min(1.0, seconds / 4))  # settle: buffers grown, caches filled
-        before = pipes.resident_bytes(pid), pipes.open_descriptors(pid)
+        many_clients.talk(talkers, min(1.0, seconds / 4))  # warm up buffers and caches
+        before = stdio_client.resident_bytes(pid), stdio_client.open_descriptors(pid)
         for talker in talkers:
             del talker.waits[:]
         began = time.perf_counter()
@@ -59,12 +59,12 @@ def crowd(clients: int, window: int, seconds: float) -> Verdict:
         rate = (sum(talker.results for talker in talkers) - answered) / (
             time.perf_counter() - began
         )
-        after = pipes.resident_bytes(pid), pipes.open_descriptors(pid)
+        after = stdio_client.resident_bytes(pid), stdio_client.open_descriptors(pid)
         faults += _unanswered(talkers)
-        if failed := swarm.errors(talkers):
+        if failed := many_clients.errors(talkers):
             faults.append(f"errors where there should be none: {dict(failed)}")
         faults += _growth(before, after, 20 * MEGABYTE)
-        p50, p99 = swarm.percentiles(talkers)
+        p50, p99 = many_clients.percentiles(talkers)
         return Verdict(
             "crowd",
             f"{clients} clients x {window} for {seconds:g} s: "
@@ -76,19 +76,19 @@ def crowd(clients: int, window: int, seconds: float) -> Verdict:
         )
 
 
-def deaths(
+def kills(
     bridges: int, seconds: float, every: float, how: signal.Signals = signal.SIGKILL
 ) -> Verdict:
-    """The daemon dies again and again; every call is answered once: a result or an error."""
+    """Every call gets one result or error while the daemon is killed repeatedly."""
     faults: list[str] = []
     killed: list[int] = []
     with fresh_home() as home, ExitStack() as stack:
         children = [
-            stack.enter_context(pipes.Child(home.stdio(), home.env, home.log))
+            stack.enter_context(stdio_client.Child(home.stdio(), home.env, home.log))
             for _ in range(bridges)
         ]
         talkers = [
-            # Every other one sends long texts, so that deaths also fall into half-written frames.
+            # Every other client sends long texts, so that kills also interrupt partial frames.
             Talker(
                 f"bridge-{number}",
                 child.out,
@@ -99,7 +99,7 @@ def deaths(
             )
             for number, child in enumerate(children)
         ]
-        _talk(talkers, 0.1, faults)  # everybody has opened before the first death
+        _talk(talkers, 0.1, faults)  # all clients are connected before the first kill
         due = every
 
         def kill(now: float) -> None:
@@ -115,9 +115,9 @@ def deaths(
         _talk(talkers, seconds, faults, tick=kill)
         faults += _unanswered(talkers)
         served = sum(talker.results for talker in talkers)
-        refused = swarm.errors(talkers)
+        refused = many_clients.errors(talkers)
         _recover(talkers, faults)
-        # The waiter's longest wait is how long a client was left without any word.
+        # The longest wait is the longest time that a client got no response.
         longest = max((wait for talker in talkers for wait in talker.waits), default=0.0)
         if len(killed) < 1:
             faults.append("no daemon was ever found to kill")
@@ -126,7 +126,7 @@ def deaths(
         if codes != {0}:
             faults.append(f"bridges exited with {sorted(codes)}")
         return Verdict(
-            "deaths",
+            "kills",
             f"{bridges} bridges for {seconds:g} s, {len(killed)} daemons ended by {how.name}: "
             f"{served:,} results, {refused.total():,} errors {dict(refused)}, "
             f"longest wait {longest:.2f} s",
@@ -135,7 +135,7 @@ def deaths(
 
 
 def _recover(talkers: Sequence[Talker], faults: list[str]) -> None:
-    """After the last death every bridge gets results again, by itself."""
+    """After the last kill every bridge recovers without help."""
     deadline = time.monotonic() + 15.0
     waiting = [talker for talker in talkers if not talker.closed]
     while waiting and time.monotonic() < deadline:
@@ -146,25 +146,25 @@ def _recover(talkers: Sequence[Talker], faults: list[str]) -> None:
 
 
 def stampede(bridges: int, rounds: int) -> Verdict:
-    """All start at once where nothing runs; all are served, by exactly one daemon."""
+    """Bridges that start at once without a daemon are all served by exactly one daemon."""
     faults: list[str] = []
     slowest = 0.0
     for number in range(rounds):
         with fresh_home() as home, ExitStack() as stack:
             began = time.monotonic()
             children = [
-                stack.enter_context(pipes.Child(home.stdio(), home.env, home.log))
+                stack.enter_context(stdio_client.Child(home.stdio(), home.env, home.log))
                 for _ in range(bridges)
             ]
             for child in children:
-                child.send(pipes.initialize() + pipes.INITIALIZED)
+                child.send(stdio_client.initialize() + stdio_client.INITIALIZED)
             for who, child in enumerate(children):
                 try:
-                    child.ask(pipes.echo(1, f"bridge {who}"), 1)
-                except pipes.WireFault as fault:
+                    child.ask(stdio_client.echo(1, f"bridge {who}"), 1)
+                except stdio_client.WireFault as fault:
                     faults.append(f"round {number}: bridge {who}: {fault}")
             slowest = max(slowest, time.monotonic() - began)
-            # A loser of the race may still be on its way out; what counts is who stays.
+            # A daemon that lost the race may still be exiting; count the ones that remain.
             deadline = time.monotonic() + 3.0
             while len(found := daemons(home)) != 1 and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -184,30 +184,30 @@ def stampede(bridges: int, rounds: int) -> Verdict:
     )
 
 
-def readers(clients: int, seconds: float) -> Verdict:
-    """Clients that ask for megabytes and read nothing cost no memory and delay nobody else."""
+def stalled_readers(clients: int, seconds: float) -> Verdict:
+    """Clients that request megabytes and read nothing cost no memory and delay no other client."""
     faults: list[str] = []
     with fresh_home() as home, ExitStack() as stack:
         told = home.serve()
         pid, path = int(told["pid"]), str(told["socket"])
         honest = [_socket_talker(stack, path, "honest", 1)]
-        swarm.talk(honest, min(1.0, seconds / 4))
-        calm = swarm.percentiles(honest)[1]
+        many_clients.talk(honest, min(1.0, seconds / 4))
+        calm = many_clients.percentiles(honest)[1]
         del honest[0].waits[:]
-        before = pipes.resident_bytes(pid), pipes.open_descriptors(pid)
+        before = stdio_client.resident_bytes(pid), stdio_client.open_descriptors(pid)
         deaf = [_deaf(stack, path) for _ in range(clients)]
         peak = 0
         asked = 0
 
         def shout(now: float) -> None:
             nonlocal peak, asked
-            peak = max(peak, pipes.resident_bytes(pid))
+            peak = max(peak, stdio_client.resident_bytes(pid))
             for number, peer in enumerate(deaf):
-                frame = pipes.request(
+                frame = stdio_client.request(
                     asked, "tools/call", {"name": "big", "arguments": {"bytes": 100_000}}
                 )
                 try:
-                    # A frame cut short would be a different test: send all of it or none.
+                    # Send whole frames only; a truncated frame would be another test.
                     sent = peer.send(frame)
                 except (BlockingIOError, BrokenPipeError, ConnectionResetError):
                     continue
@@ -217,7 +217,7 @@ def readers(clients: int, seconds: float) -> Verdict:
 
         _talk(honest, seconds, faults, tick=shout)
         faults += _unanswered(honest)
-        busy = swarm.percentiles(honest)[1]
+        busy = many_clients.percentiles(honest)[1]
         grown = peak - before[0]
         if grown > 64 * MEGABYTE:
             faults.append(f"the daemon grew by {grown / MEGABYTE:.0f} MB, at most 64 are allowed")
@@ -231,7 +231,7 @@ def readers(clients: int, seconds: float) -> Verdict:
         if after > before[1] + 2:
             faults.append(f"descriptors went from {before[1]} to {after} after all had left")
         return Verdict(
-            "readers",
+            "stalled_readers",
             f"{clients} deaf clients asked {asked:,} times for 100 kB in {seconds:g} s: "
             f"RSS {before[0] / MEGABYTE:.1f} MB, peak {peak / MEGABYTE:.1f} MB; an honest client's "
             f"p99 {calm * 1e3:.1f} ms before, {busy * 1e3:.1f} ms among them",
@@ -239,19 +239,19 @@ def readers(clients: int, seconds: float) -> Verdict:
         )
 
 
-def visitors(visits: int) -> Verdict:
-    """Connections that come, call and go leave nothing behind."""
+def short_connections(visits: int) -> Verdict:
+    """Short connections leave no descriptors or memory behind."""
     faults: list[str] = []
     with fresh_home() as home:
         told = home.serve()
         pid, path = int(told["pid"]), str(told["socket"])
         _visit(path, max(20, visits // 5), faults)
-        before = pipes.resident_bytes(pid), _settled(pid, 0, 0.5)
+        before = stdio_client.resident_bytes(pid), _settled(pid, 0, 0.5)
         _visit(path, visits, faults)
-        after = pipes.resident_bytes(pid), _settled(pid, before[1])
+        after = stdio_client.resident_bytes(pid), _settled(pid, before[1])
         faults += _growth(before, after, 5 * MEGABYTE)
         return Verdict(
-            "visitors",
+            "short_connections",
             f"{visits} visits: RSS {before[0] / MEGABYTE:.1f} to {after[0] / MEGABYTE:.1f} MB, "
             f"descriptors {before[1]} to {after[1]}",
             faults,
@@ -269,7 +269,7 @@ def _visit(path: str, times: int, faults: list[str]) -> None:
             faults += _unanswered(talkers)
 
 
-# --- what they share ---------------------------------------------------------------------------
+# --- helpers ------------------------------------------------------------------------------------
 
 
 def _socket_talker(stack: ExitStack, path: str, name: str, window: int) -> Talker:
@@ -281,7 +281,7 @@ def _socket_talker(stack: ExitStack, path: str, name: str, window: int) -> Talke
 def _deaf(stack: ExitStack, path: str) -> socket.socket:
     peer = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
     peer.connect(path)
-    peer.sendall(pipes.initialize("open") + pipes.INITIALIZED)
+    peer.sendall(stdio_client.initialize("open") + stdio_client.INITIALIZED)
     peer.setblocking(False)
     return peer
 
@@ -293,13 +293,13 @@ def _talk(
     tick: Callable[[float], None] = lambda now: None,
 ) -> None:
     try:
-        swarm.talk(talkers, seconds, tick=tick)
-    except swarm.Misdeed as misdeed:
-        faults.append(str(misdeed))
+        many_clients.talk(talkers, seconds, tick=tick)
+    except many_clients.WrongResponse as error:
+        faults.append(str(error))
 
 
 def _unanswered(talkers: Sequence[Talker]) -> list[str]:
-    count = swarm.lost(talkers)
+    count = many_clients.lost(talkers)
     closed = sum(talker.closed for talker in talkers)
     return [f"{count} calls were never answered ({closed} connections closed)"] if count else []
 
@@ -314,9 +314,11 @@ def _growth(before: tuple[int, int], after: tuple[int, int], allowed: int) -> li
 
 
 def _settled(pid: int, wanted: int, seconds: float = 3.0) -> int:
-    """The descriptor count once connections that were closed here are closed there."""
+    """The descriptor count of the server after it has closed all finished connections."""
     deadline = time.monotonic() + seconds
-    while (count := pipes.open_descriptors(pid)) > wanted + 2 and time.monotonic() < deadline:
+    while (
+        count := stdio_client.open_descriptors(pid)
+    ) > wanted + 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     return count
 
@@ -324,23 +326,23 @@ def _settled(pid: int, wanted: int, seconds: float = 3.0) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/soak.py wire", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("soak", nargs="*", metavar="SOAK", help="which; all if none is named")
+    parser.add_argument("soak", nargs="*", metavar="SOAK", help="tests to run (default: all)")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rounds", type=int, default=10)
     options = parser.parse_args()
     soaks: dict[str, Callable[[], Verdict]] = {
         "crowd": lambda: crowd(64, 8, options.seconds),
-        "deaths": lambda: deaths(8, options.seconds, 2.0),
-        "stops": lambda: deaths(8, options.seconds, 2.0, signal.SIGTERM),
+        "kills": lambda: kills(8, options.seconds, 2.0),
+        "stops": lambda: kills(8, options.seconds, 2.0, signal.SIGTERM),
         "stampede": lambda: stampede(20, options.rounds),
-        "readers": lambda: readers(50, min(20.0, options.seconds)),
-        "visitors": lambda: visitors(2_000),
+        "stalled_readers": lambda: stalled_readers(50, min(20.0, options.seconds)),
+        "short_connections": lambda: short_connections(2_000),
     }
     unknown = [name for name in options.soak if name not in soaks]
     if unknown:
-        parser.error(f"no soak named {unknown[0]!r}; there are {', '.join(soaks)}")
+        parser.error(f"unknown soak test {unknown[0]!r}; use {', '.join(soaks)}")
     if not Path(COMMAND).exists():
-        parser.error(f"{COMMAND} is not there; run scripts/install")
+        parser.error(f"{COMMAND} does not exist; run scripts/install")
     failed = False
     for name in options.soak or soaks:
         verdict = soaks[name]()

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import orjson
 from msgspec import Struct
 
 from store.embedding.embedder import EndpointSettings, Identity
@@ -61,7 +62,7 @@ class EndpointEmbedder:
         return vectors
 
     def _ask(self, texts: Sequence[str]) -> list[list[float]]:
-        body = msgspec.json.encode({"model": self._settings.model, "input": list(texts)})
+        body = orjson.dumps({"model": self._settings.model, "input": list(texts)})
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._settings.key:
             headers["Authorization"] = f"Bearer {self._settings.key}"

@@ -16,12 +16,10 @@ from store.sqlite.catalogue import Catalogue
 from store.sqlite.connection import Connection
 from store.sqlite.open_bank import OpenBank
 from store.sqlite.rows import stats
-from store.sqlite.rows.memories import Changes, changing
-from store.validate import check_range
+from store.sqlite.rows.transaction import WriteTransaction, counted
 
 T = TypeVar("T")
 
-PAGE_LIMIT: Final = 5_000
 LARGE_TEXT: Final = 16_384  # longer texts (in characters) are tokenised on a thread
 LONG_READ_SECONDS: Final = 3_600.0  # for exports and backups, which read the whole bank
 # Space that a put takes later and that counts towards the quota, as measured: the vector (384 half
@@ -74,7 +72,9 @@ class BankAccess:
         async with self._banks.use(bank) as opened:
             return await opened.database.read(work)
 
-    async def _write(self, bank: str, work: Callable[[Changes], T], *, grows: bool = False) -> T:
+    async def _write(
+        self, bank: str, work: Callable[[WriteTransaction], T], *, grows: bool = False
+    ) -> T:
         """Run a unit of work on an existing bank; with `grows` its quota is enforced."""
         async with self._banks.use(bank) as opened:
             if grows and opened.bank.quota_bytes is not None:
@@ -84,7 +84,9 @@ class BankAccess:
                 await self._ranking.written(opened)
             return result
 
-    async def _put(self, bank: str, work: Callable[[Changes], T], *, at_least: int = 0) -> T:
+    async def _put(
+        self, bank: str, work: Callable[[WriteTransaction], T], *, at_least: int = 0
+    ) -> T:
         """Run a unit of work that adds items; creates the bank if necessary, enforces its quota.
 
         If `at_least` (in bytes) is more than the whole quota, the work is refused at once.
@@ -95,14 +97,16 @@ class BankAccess:
         return await self._write(bank, work, grows=True)
 
 
-def within_quota(work: Callable[[Changes], T], bank: str, quota: int) -> Callable[[Changes], T]:
+def within_quota(
+    work: Callable[[WriteTransaction], T], bank: str, quota: int
+) -> Callable[[WriteTransaction], T]:
     """Wrap a unit of work so that `QuotaExceeded` rolls it back if it makes the bank too large.
 
     The size is measured afterwards, because a retry or a repetition takes no space and must
     succeed in a full bank as well.
     """
 
-    def run(changes: Changes) -> T:
+    def run(changes: WriteTransaction) -> T:
         before = stats.database_bytes(changes.connection)
         result = work(changes)
         follows = changes.items * VECTOR_BYTES + changes.words * WORD_BYTES
@@ -114,11 +118,11 @@ def within_quota(work: Callable[[Changes], T], bank: str, quota: int) -> Callabl
     return run
 
 
-def in_changes(work: Callable[[Changes], T]) -> Callable[[Connection], T]:
+def in_changes(work: Callable[[WriteTransaction], T]) -> Callable[[Connection], T]:
     """Wrap a unit of work that writes items, so that the bank's counters are updated."""
 
     def run(connection: Connection) -> T:
-        with changing(connection) as changes:
+        with counted(connection) as changes:
             return work(changes)
 
     return run
@@ -131,19 +135,9 @@ async def off_loop_if_large(characters: int, prepare: Callable[[], T]) -> T:
     return prepare()
 
 
-def length_of(text: object) -> int:
-    """The length of a text that was not validated yet and may be of any type."""
-    return len(text) if isinstance(text, str) else 0
-
-
 async def shielded(work: Awaitable[T]) -> T:
     """Await `work` to its end, even if the caller is cancelled."""
     results: list[T] = []
     with anyio.CancelScope(shield=True):
         results.append(await work)
     return results[0]
-
-
-def check_page(limit: int, offset: int) -> None:
-    check_range("limit", limit, 1, PAGE_LIMIT)
-    check_range("offset", offset, 0, 2**31)

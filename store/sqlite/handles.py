@@ -6,9 +6,10 @@ agreed on with its client, as opaque text. When a session expires or ends, its h
 
 from msgspec import Struct
 
-from store.border import guarded
+from store.arguments import byte_string
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
+from store.validate import storable_text
 
 
 class Handle(Struct, frozen=True, kw_only=True):
@@ -18,7 +19,6 @@ class Handle(Struct, frozen=True, kw_only=True):
     state: str
 
 
-@guarded
 class Handles:
     """The handles of a catalogue, by digest."""
 
@@ -27,6 +27,8 @@ class Handles:
 
     async def keep(self, digest: bytes, session: str, state: str) -> None:
         """Store a handle, or update its state; committed on return."""
+        digest, session = byte_string("digest", digest), storable_text("session", session)
+        state = storable_text("state", state)
 
         def write(connection: Connection) -> None:
             connection.execute(
@@ -39,6 +41,7 @@ class Handles:
 
     async def find(self, digest: bytes) -> Handle | None:
         """The handle with this digest; None if it is unknown or its session has ended."""
+        digest = byte_string("digest", digest)
 
         def read(connection: Connection) -> Handle | None:
             row = connection.execute(
@@ -64,6 +67,7 @@ class Handles:
 
     async def drop(self, digest: bytes) -> None:
         """Delete a handle and end its session."""
+        digest = byte_string("digest", digest)
 
         def delete(connection: Connection) -> None:
             connection.execute(

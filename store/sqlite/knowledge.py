@@ -3,6 +3,17 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
+from store.arguments import (
+    PAGE_LIMIT,
+    bank_argument,
+    callback,
+    checked,
+    checked_filters,
+    checked_list,
+    kinds_argument,
+    optional_text,
+    page_arguments,
+)
 from store.engine import ANY, Progress
 from store.model import (
     AgentProfile,
@@ -24,17 +35,12 @@ from store.model import (
     Skill,
     Task,
 )
-from store.sqlite.bank_access import (
-    PAGE_LIMIT,
-    BankAccess,
-    check_page,
-    length_of,
-    off_loop_if_large,
-)
+from store.sqlite.bank_access import BankAccess, off_loop_if_large
 from store.sqlite.rows import cards, days, memories, skills, tasks
 from store.sqlite.rows.items import find
-from store.sqlite.rows.memories import Changes
-from store.validate import check_range
+from store.sqlite.rows.prepared import prepare
+from store.sqlite.rows.transaction import WriteTransaction
+from store.validate import check_range, integer, storable_text
 
 T = TypeVar("T")
 
@@ -45,14 +51,17 @@ class Knowledge(BankAccess):
     async def put_notes(
         self, bank: str, notes: NewNotes, *, progress: Progress | None = None
     ) -> NotesKept:
+        bank = bank_argument(bank)
+        notes = checked(NewNotes, notes)
+        progress = callback("progress", progress)
         now = self._now()
         events = await off_loop_if_large(
-            sum(length_of(event.text) for event in notes.events),
-            lambda: [memories.prepare(event, now) for event in notes.events],
+            sum(len(event.text) for event in notes.events),
+            lambda: [prepare(event, now) for event in notes.events],
         )
         total = len(events) + len(notes.cards) + len(notes.tasks) + len(notes.risks)
 
-        def work(changes: Changes) -> NotesKept:
+        def work(changes: WriteTransaction) -> NotesKept:
             done = 0
 
             def step(kept: T) -> T:
@@ -87,7 +96,9 @@ class Knowledge(BankAccess):
         each: int = 12,
         limit: int = 90,
     ) -> list[Day]:
-        check_page(limit, 0)
+        bank, kinds = bank_argument(bank), kinds_argument(kinds)
+        filters, each = checked_filters(filters), integer("each", each)
+        limit, _ = page_arguments(limit)
         check_range("each", each, 0, PAGE_LIMIT)
         return await self._read(
             bank,
@@ -97,10 +108,13 @@ class Knowledge(BankAccess):
         )
 
     async def put_cards(self, bank: str, new: Sequence[NewCard]) -> list[CardOutcome]:
+        bank = bank_argument(bank)
+        new = checked_list(NewCard, new, "cards")
         now = self._now()
         return await self._put(bank, lambda changes: [cards.put(changes, c, now) for c in new])
 
     async def card(self, bank: str, id: str) -> Card:
+        bank, id = bank_argument(bank), storable_text("id", id)
         return await self._read(
             bank, lambda connection: cards.card_of(connection, find(connection, id, kind="card"))
         )
@@ -108,28 +122,35 @@ class Knowledge(BankAccess):
     async def cards(
         self, bank: str, *, filters: Filters = ANY, limit: int = 50, offset: int = 0
     ) -> tuple[list[Card], int]:
-        check_page(limit, offset)
+        bank, filters = bank_argument(bank), checked_filters(filters)
+        limit, offset = page_arguments(limit, offset)
         return await self._read(
             bank, lambda connection: cards.page(connection, filters, limit=limit, offset=offset)
         )
 
     async def card_history(self, bank: str, id: str) -> list[Card]:
+        bank, id = bank_argument(bank), storable_text("id", id)
         return await self._read(bank, lambda connection: cards.history(connection, id))
 
     async def change_card(self, bank: str, id: str, *, status: str) -> Card:
+        bank, id = bank_argument(bank), storable_text("id", id)
+        status = storable_text("status", status)
         now = self._now()
         return await self._write(
             bank, lambda changes: cards.change(changes, id, now, status=status)
         )
 
     async def put_tasks(self, bank: str, new: Sequence[NewTask]) -> list[Put]:
+        bank = bank_argument(bank)
+        new = checked_list(NewTask, new, "tasks")
         now = self._now()
         return await self._put(bank, lambda changes: [tasks.put(changes, t, now) for t in new])
 
     async def tasks(
         self, bank: str, *, filters: Filters = ANY, limit: int = 50, offset: int = 0
     ) -> tuple[list[Task], int]:
-        check_page(limit, offset)
+        bank, filters = bank_argument(bank), checked_filters(filters)
+        limit, offset = page_arguments(limit, offset)
         return await self._read(
             bank, lambda connection: tasks.page(connection, filters, limit=limit, offset=offset)
         )
@@ -143,6 +164,9 @@ class Knowledge(BankAccess):
         priority: str | None = None,
         detail: str | None = None,
     ) -> Task:
+        bank, id = bank_argument(bank), storable_text("id", id)
+        status, priority = optional_text("status", status), optional_text("priority", priority)
+        detail = optional_text("detail", detail)
         now = self._now()
         return await self._write(
             bank,
@@ -153,44 +177,55 @@ class Knowledge(BankAccess):
         )
 
     async def put_risks(self, bank: str, new: Sequence[NewRisk]) -> list[Put]:
+        bank = bank_argument(bank)
+        new = checked_list(NewRisk, new, "risks")
         now = self._now()
         return await self._put(bank, lambda changes: [tasks.put_risk(changes, r, now) for r in new])
 
     async def risks(
         self, bank: str, *, filters: Filters = ANY, limit: int = 50, offset: int = 0
     ) -> tuple[list[Risk], int]:
-        check_page(limit, offset)
+        bank, filters = bank_argument(bank), checked_filters(filters)
+        limit, offset = page_arguments(limit, offset)
         return await self._read(
             bank,
             lambda connection: tasks.risk_page(connection, filters, limit=limit, offset=offset),
         )
 
     async def change_risk(self, bank: str, id: str, *, status: str) -> Risk:
+        bank, id = bank_argument(bank), storable_text("id", id)
+        status = storable_text("status", status)
         now = self._now()
         return await self._write(
             bank, lambda changes: tasks.change_risk(changes, id, now, status=status)
         )
 
     async def put_skills(self, bank: str, new: Sequence[NewSkill]) -> list[Put]:
+        bank = bank_argument(bank)
+        new = checked_list(NewSkill, new, "skills")
         now = self._now()
         return await self._put(
             bank, lambda changes: [skills.put_skill(changes, s, now) for s in new]
         )
 
     async def skills(self, bank: str, *, filters: Filters = ANY, limit: int = 50) -> list[Skill]:
-        check_page(limit, 0)
+        bank, filters = bank_argument(bank), checked_filters(filters)
+        limit, _ = page_arguments(limit)
         return await self._read(
             bank, lambda connection: skills.skills(connection, filters, limit=limit)
         )
 
     async def put_narrative(self, bank: str, narrative: NewNarrative) -> Put:
+        bank, narrative = bank_argument(bank), checked(NewNarrative, narrative)
         now = self._now()
         return await self._put(bank, lambda changes: skills.put_narrative(changes, narrative, now))
 
     async def narratives(
         self, bank: str, *, span: str = "day", limit: int = 30, filters: Filters = ANY
     ) -> list[Narrative]:
-        check_page(limit, 0)
+        bank, filters = bank_argument(bank), checked_filters(filters)
+        span = storable_text("span", span)
+        limit, _ = page_arguments(limit)
         return await self._read(
             bank,
             lambda connection: skills.narratives(
@@ -199,16 +234,20 @@ class Knowledge(BankAccess):
         )
 
     async def put_profile(self, bank: str, profile: AgentProfile) -> None:
+        bank, profile = bank_argument(bank), checked(AgentProfile, profile)
         now = self._now()
         await self._put(bank, lambda changes: skills.put_profile(changes.connection, profile, now))
 
     async def profile(self, bank: str, agent_role: str) -> AgentProfile:
+        bank, agent_role = bank_argument(bank), storable_text("agent_role", agent_role)
         return await self._read(bank, lambda connection: skills.profile(connection, agent_role))
 
     async def profiles(self, bank: str) -> list[AgentProfile]:
+        bank = bank_argument(bank)
         return await self._read(bank, skills.profiles)
 
     async def delete_profile(self, bank: str, agent_role: str) -> None:
+        bank, agent_role = bank_argument(bank), storable_text("agent_role", agent_role)
         await self._write(
             bank, lambda changes: skills.delete_profile(changes.connection, agent_role)
         )

@@ -14,14 +14,14 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from store.border import guarded
+from store.arguments import bank_argument, optional_text, path_argument, texts
 from store.errors import ImportRefused, InvalidInput
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
 from store.sqlite.files import replace_file
 from store.sqlite.handles import Handles
 from store.sqlite.storage_errors import file_error
-from store.validate import TIME_LIMIT
+from store.validate import TIME_LIMIT, finite_float, integer, storable_text
 
 COLUMNS: Final = (
     "id, created_at, seen_at, ended_at, transport, client_name, client_version, bank, source,"
@@ -56,7 +56,6 @@ class RecallSession(Struct, frozen=True, kw_only=True, rename="camel"):
     metadata: dict[str, Any] = {}
 
 
-@guarded
 class Sessions:
     """The sessions of a catalogue. `now` gives unix milliseconds."""
 
@@ -78,6 +77,13 @@ class Sessions:
         id: str | None = None,
     ) -> Session:
         """Create a session; committed on return. Callers may choose the `id` themselves."""
+        transport = storable_text("transport", transport)
+        client_name = optional_text("client_name", client_name)
+        client_version = optional_text("client_version", client_version)
+        bank = None if bank is None else bank_argument(bank)
+        source = optional_text("source", source)
+        agent_role = optional_text("agent_role", agent_role)
+        id = optional_text("id", id)
         now = self._now()
         session = Session(
             id=id or f"session_{secrets.token_hex(16)}",
@@ -102,6 +108,7 @@ class Sessions:
 
     async def resume(self, id: str) -> Session | None:
         """Mark a session as seen and return it; None if it is unknown, expired or ended."""
+        id = storable_text("id", id)
         now = self._now()
 
         def mark(connection: Connection) -> Session | None:
@@ -116,6 +123,7 @@ class Sessions:
 
     async def get(self, id: str) -> Session | None:
         """The stored session, ended or not."""
+        id = storable_text("id", id)
 
         def find(connection: Connection) -> Session | None:
             row = connection.execute(
@@ -127,6 +135,8 @@ class Sessions:
 
     async def recent(self, *, bank: str | None = None, limit: int = 100) -> list[Session]:
         """Sessions of one bank or of all, most recently seen first."""
+        bank = None if bank is None else bank_argument(bank)
+        limit = integer("limit", limit)
 
         def select(connection: Connection) -> list[Session]:
             rows = connection.execute(
@@ -140,6 +150,7 @@ class Sessions:
 
     async def touch(self, ids: Iterable[str], *, calls: int = 0) -> None:
         """Mark sessions as seen now, each with `calls` more calls."""
+        ids, calls = texts("ids", ids), integer("calls", calls)
         now = self._now()
         rows = [(now, calls, id) for id in ids]
         if not rows:
@@ -157,6 +168,9 @@ class Sessions:
         self, id: str, *, client_name: str | None, client_version: str | None
     ) -> None:
         """Store the client's name and version. An unknown id may have expired and is ignored."""
+        id = storable_text("id", id)
+        client_name = optional_text("client_name", client_name)
+        client_version = optional_text("client_version", client_version)
 
         def update(connection: Connection) -> None:
             connection.execute(
@@ -168,6 +182,7 @@ class Sessions:
 
     async def end(self, id: str) -> None:
         """End a session; it cannot be resumed any more."""
+        id = storable_text("id", id)
         now = self._now()
 
         def update(connection: Connection) -> None:
@@ -183,6 +198,8 @@ class Sessions:
         Sessions with a handle do not count: the code that issues handles limits their number, so
         that many sessions of one client never displace those of another.
         """
+        max_idle_seconds = finite_float("max_idle_seconds", max_idle_seconds)
+        max_count = integer("max_count", max_count)
         oldest = self._ago(max_idle_seconds)
 
         def delete(connection: Connection) -> int:
@@ -200,6 +217,7 @@ class Sessions:
 
     async def counts(self, *, active_within_seconds: float) -> tuple[int, int]:
         """The number of sessions, and of those that were seen recently."""
+        active_within_seconds = finite_float("active_within_seconds", active_within_seconds)
         since = self._ago(active_within_seconds)
 
         def count(connection: Connection) -> tuple[int, int]:
@@ -218,6 +236,7 @@ class Sessions:
 
     async def import_json(self, path: Path) -> int:
         """Import a Claude Recall `sessions.json`; sessions that exist already are not changed."""
+        path = path_argument("path", path)
         try:
             content = await anyio.Path(path).read_bytes()
         except OSError as error:
@@ -237,6 +256,7 @@ class Sessions:
 
     async def export_json(self, path: Path) -> int:
         """Write all sessions as a Claude Recall `sessions.json`, replacing the file atomically."""
+        path = path_argument("path", path)
         sessions = await self.recent(limit=-1)
         content = msgspec.json.encode([(session.id, _to_recall(session)) for session in sessions])
         try:

@@ -1,10 +1,10 @@
-"""Our own server under our own suite; `scripts/conform` also runs it with --embedded."""
+"""recalld passes mcp-conform; `scripts/conform` also runs it with --embedded."""
 
 import subprocess
 import sys
 from pathlib import Path
 
-from scripts.kit.ours import fresh_home
+from scripts.kit.recalld import fresh_home
 from tests.support.processes import RECALLD, daemon, environment, spawned_daemon
 
 ROOT = Path(__file__).parent.parent.parent
@@ -32,23 +32,23 @@ def conform(home: Path, *target: str) -> str:
     return ended.stdout
 
 
-def test_the_socket_breaks_no_rule(tmp_path: Path) -> None:
+def test_recalld_passes_over_the_unix_socket(tmp_path: Path) -> None:
     with daemon(tmp_path):
         report = conform(tmp_path, "--unix", str(tmp_path / "run/recalld.sock"))
     assert " cases, " in report.splitlines()[-1]
 
 
-def test_the_bridge_breaks_no_rule(tmp_path: Path) -> None:
+def test_recalld_passes_over_the_stdio_bridge(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path):
         conform(tmp_path, "--stdio", "--", *RECALLD, "stdio", "--fixtures")
 
 
-def test_http_breaks_no_rule(tmp_path: Path) -> None:
+def test_recalld_passes_over_http(tmp_path: Path) -> None:
     with fresh_home() as home:
         conform(tmp_path, "--http", f"{home.serve(bind='127.0.0.1:0')['http']}/mcp")
 
 
-def test_an_idle_http_session_ends_when_the_setting_says(tmp_path: Path) -> None:
+def test_an_idle_http_session_expires_after_the_configured_time(tmp_path: Path) -> None:
     with fresh_home() as home:
         home.env["RECALLD_SESSION_IDLE_DAYS"] = str(2 / 86_400)
         url = f"{home.serve(bind='127.0.0.1:0')['http']}/mcp"

@@ -1,4 +1,4 @@
-"""requirements.toml, the checks and the flaws tell one story."""
+"""requirements.toml, the checks and the defects agree with each other."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import re
 import pytest
 
 from conformance import revisions
-from conformance.broken import flaws
-from conformance.broken.flaw import FLAWS
-from conformance.check import CASES, SCANS, group_titles, load_suites, requirements
+from conformance.broken import defects
+from conformance.broken.defects.registry import DEFECTS
+from conformance.check import CASES, SCANS, load_suites
+from conformance.requirements import group_titles, requirements
 
 load_suites()
-flaws.load()
+defects.load()
 
 
 def test_every_requirement_has_exactly_one_check_and_every_check_a_requirement() -> None:
@@ -20,20 +21,20 @@ def test_every_requirement_has_exactly_one_check_and_every_check_a_requirement()
     assert not set(CASES) & set(SCANS)
 
 
-def test_every_case_is_proven_by_a_flaw() -> None:
-    proven = {case for flaw in FLAWS.values() for case in flaw.cases}
+def test_every_case_is_proven_by_a_defect() -> None:
+    proven = {case for defect in DEFECTS.values() for case in defect.cases}
 
     assert proven == set(requirements())
 
 
-def test_there_are_more_cases_on_each_transport_than_we_promise() -> None:
+def test_each_transport_has_at_least_the_promised_number_of_cases() -> None:
     for transport, promised in (("stdio", 180), ("unix", 180), ("http", 260)):
         count = sum(transport in row.transports for row in requirements().values())
         assert count >= promised
 
 
 @pytest.mark.parametrize("name", requirements())
-def test_a_requirement_says_what_it_asks_where_it_is_said_and_where_it_applies(name: str) -> None:
+def test_a_requirement_has_a_text_a_source_a_level_and_a_scope(name: str) -> None:
     row = requirements()[name]
 
     assert re.fullmatch(r"[A-Z]\d\d[a-z]?", name)

@@ -1,6 +1,6 @@
-"""The documents' promises as data, and tests that hold every dialect to them on every way in.
+"""Contract tests: every dialect behaves as its document says, on every transport and revision.
 
-A dialect's module here (`hindsight.py`, `recall.py`, …) exports `DIALECT`: tables of parameters and
-result fields copied from its document, and calls to try them with. `DIALECTS` below lists them; the
-shared tests (`test_listing`, `test_calls`, `test_refusals`) take everything from the tables.
+`tables/` holds each document's parameters, result fields and examples as data. `every_tool/` checks
+every tool against those tables. `awareness/` and `dialects/` test behaviour that the tables cannot
+express, and the modules here test features that the dialects share.
 """

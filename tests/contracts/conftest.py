@@ -1,14 +1,11 @@
-"""A daemon, and a client for every way in and every revision, made when first needed."""
+"""Fixtures: one daemon for all contract tests, and clients for every transport and revision."""
 
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.contracts.wire import REVISIONS, WAYS, Client, Home
-
-_banks = itertools.count(1)
+from tests.contracts.client import REVISIONS, TRANSPORTS, Client, Home, OpenClient, connect
 
 
 @pytest.fixture(scope="session")
@@ -21,18 +18,18 @@ def daemon() -> Iterator[Home]:
 
 @pytest.fixture(scope="session")
 def clients(daemon: Home) -> Iterator[Callable[[str, str], Client]]:
-    """The client of a way and a revision, with a bank of its own; the same one every time."""
+    """Return the shared client of a transport and revision, opened on first use."""
     made: dict[tuple[str, str], Client] = {}
     homes: list[Home] = []
 
-    def client(way: str, revision: str) -> Client:
-        found = made.get((way, revision))
+    def client(transport: str, revision: str) -> Client:
+        found = made.get((transport, revision))
         if found is None:
             home = daemon
-            if way == "embedded":
+            if transport == "embedded":
                 home = Home()
                 homes.append(home)
-            found = made[way, revision] = connect(home, way, revision)
+            found = made[transport, revision] = connect(home, transport, revision)
         return found
 
     yield client
@@ -42,34 +39,25 @@ def clients(daemon: Home) -> Iterator[Callable[[str, str], Client]]:
         home.close()
 
 
-def connect(home: Home, way: str, revision: str = "2025-11-25", bank: str = "") -> Client:
-    """A client whose default bank nobody else has."""
-    bank = bank or f"bank-{next(_banks)}"
-    if way == "unix":
-        return Client(way, revision, home, bank=bank)
-    return Client(way, revision, home, "--bank", bank)
-
-
-Join = Callable[..., Client]
-
-
 @pytest.fixture
-def join(daemon: Home) -> Iterator[Join]:
-    """Connects to the daemon (`way`, `revision`, `bank`) for the length of one test."""
+def open_client(daemon: Home) -> Iterator[OpenClient]:
+    """Open clients of the daemon and close them after the test."""
     made: list[Client] = []
 
-    def one(way: str = "unix", revision: str = "2025-11-25", bank: str = "") -> Client:
-        made.append(connect(daemon, way, revision, bank))
+    def connect_to_daemon(
+        transport: str = "unix", revision: str = "2025-11-25", bank: str = ""
+    ) -> Client:
+        made.append(connect(daemon, transport, revision, bank))
         return made[-1]
 
-    yield one
+    yield connect_to_daemon
     for client in made:
         client.close()
 
 
 @pytest.fixture
 def memory(daemon: Home) -> Iterator[Client]:
-    """A client on the socket whose default memory is new."""
+    """A socket client whose default memory does not exist yet."""
     client = connect(daemon, "unix")
     yield client
     client.close()
@@ -80,11 +68,11 @@ def revision(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> Any:
+@pytest.fixture(params=TRANSPORTS)
+def transport(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
 @pytest.fixture
-def client(clients: Callable[[str, str], Client], way: str, revision: str) -> Client:
-    return clients(way, revision)
+def client(clients: Callable[[str, str], Client], transport: str, revision: str) -> Client:
+    return clients(transport, revision)

@@ -1,4 +1,4 @@
-"""Long calls say how far they are, on every way in; nobody who did not ask hears of it."""
+"""Progress notifications: long calls send them on every transport, and only if asked to."""
 
 import json
 import socket
@@ -9,12 +9,11 @@ from typing import Any, Final
 
 import pytest
 
-from tests.contracts.conftest import Join, connect
-from tests.contracts.wire import MODERN, Client, Home
+from tests.contracts.client import MODERN, Client, Home, OpenClient, connect
 from tests.support.processes import child, recalld
 
-#: What takes long, and how many things it is about.
-LONG: Final[dict[str, tuple[dict[str, Any], int]]] = {
+#: Arguments of long calls, and the number of items each one stores.
+LONG_CALLS: Final[dict[str, tuple[dict[str, Any], int]]] = {
     "remember_batch": (
         {"action": "remember_batch", "steps": [f"step {n} was done" for n in range(450)]},
         450,
@@ -49,15 +48,28 @@ LONG: Final[dict[str, tuple[dict[str, Any], int]]] = {
         200,
     ),
 }
-#: One document: its passages are counted, and how many those are is the engine's business.
-BOOK: Final = {
+#: One long document. Progress counts its passages, whose number the engine decides.
+LONG_DOCUMENT: Final = {
     "action": "ingest",
     "content_scope": "knowledge",
     "content": "\n\n".join(f"# Part {n}\n\n" + f"Word{n} follows word. " * 60 for n in range(150)),
 }
 
 
-def asked(arguments: dict[str, Any], token: Any, *, modern: bool) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Home]:
+    """A daemon for this module alone.
+
+    These calls store some 15,000 texts. The daemon computes no vectors before the first semantic
+    search, and none happens here. In the shared daemon later searches would wait for the vectors.
+    """
+    home = Home()
+    home.serve()
+    yield home
+    home.close()
+
+
+def record_request(arguments: dict[str, Any], token: Any, *, modern: bool) -> dict[str, Any]:
     meta: dict[str, Any] = {} if token is None else {"progressToken": token}
     if modern:
         meta["io.modelcontextprotocol/protocolVersion"] = MODERN
@@ -66,8 +78,8 @@ def asked(arguments: dict[str, Any], token: Any, *, modern: bool) -> dict[str, A
     return {"jsonrpc": "2.0", "id": "long", "method": "tools/call", "params": params}
 
 
-def check(frames: list[Any], token: Any, total: int | None) -> None:
-    """Reports, upwards, the last of them the whole, then the answer and nothing else."""
+def check_progress(frames: list[Any], token: Any, total: int | None) -> None:
+    """Check for increasing progress up to the total, followed by the response."""
     assert frames[-1]["id"] == "long"
     assert frames[-1]["result"].get("isError") is not True, frames[-1]
     reports = [frame["params"] for frame in frames[:-1]]
@@ -82,7 +94,7 @@ def check(frames: list[Any], token: Any, total: int | None) -> None:
 
 
 def until_answered(client: Client) -> list[Any]:
-    """All frames up to the answer, and one ping further: nothing comes after it."""
+    """Return the frames up to the response; a ping checks that none follows it."""
     frames: list[Any] = []
     while not frames or frames[-1].get("id") != "long":
         frames.append(json.loads(client.line()))
@@ -98,38 +110,42 @@ def until_answered(client: Client) -> list[Any]:
     return frames
 
 
-@pytest.mark.parametrize("way", ["embedded", "bridged", "unix"])
+@pytest.mark.parametrize("transport", ["embedded", "bridged", "unix"])
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", MODERN])
-def test_over_a_pipe(daemon: Home, way: str, revision: str) -> None:
-    home = Home() if way == "embedded" else daemon
-    client = connect(home, way, revision)
-    for name, (arguments, total) in LONG.items():
-        client.send(asked(arguments, name, modern=revision == MODERN))
-        check(until_answered(client), name, total)
-    client.send(asked(BOOK, 7, modern=revision == MODERN))
-    check(until_answered(client), 7, None)
+def test_a_long_call_reports_progress_over_stdio_and_unix_sockets(
+    daemon: Home, transport: str, revision: str
+) -> None:
+    home = Home() if transport == "embedded" else daemon
+    client = connect(home, transport, revision)
+    for name, (arguments, total) in LONG_CALLS.items():
+        client.send(record_request(arguments, name, modern=revision == MODERN))
+        check_progress(until_answered(client), name, total)
+    client.send(record_request(LONG_DOCUMENT, 7, modern=revision == MODERN))
+    check_progress(until_answered(client), 7, None)
     client.close()
     if home is not daemon:
         home.close()
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-def test_without_a_token_there_is_only_the_answer(join: Join, revision: str) -> None:
-    client = join("unix", revision)
-    for arguments in [*(given for given, _ in LONG.values()), BOOK]:
-        client.send(asked(arguments, None, modern=revision == MODERN))
+def test_a_call_without_a_progress_token_gets_no_progress(
+    open_client: OpenClient, revision: str
+) -> None:
+    client = open_client("unix", revision)
+    for arguments in [*(given for given, _ in LONG_CALLS.values()), LONG_DOCUMENT]:
+        client.send(record_request(arguments, None, modern=revision == MODERN))
         assert len(until_answered(client)) == 1
 
 
-def test_a_short_call_is_not_talked_about(join: Join) -> None:
-    client = join("unix", "2025-11-25")
+def test_a_short_call_reports_no_progress(open_client: OpenClient) -> None:
+    client = open_client("unix", "2025-11-25")
     note = {"knowledge_cards": [{"category": "decision", "title": "One", "summary": "thing"}]}
     for arguments in (
         {"action": "remember", "text": "tea is ready"},
         {"action": "submit_insights", "content": note},
         {"action": "ingest", "content_scope": "knowledge", "content": "# A page\n\nwith words"},
     ):
-        client.send(asked(arguments, "p", modern=False))
+        client.send(record_request(arguments, "p", modern=False))
         assert len(until_answered(client)) == 1
 
 
@@ -163,7 +179,7 @@ def post(url: str, message: Any, headers: dict[str, str]) -> tuple[Any, list[Any
 
 
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25", MODERN])
-def test_over_http(endpoint: str, revision: str) -> None:
+def test_a_long_call_reports_progress_over_http(endpoint: str, revision: str) -> None:
     modern = revision == MODERN
     headers = {"mcp-protocol-version": revision}
     if modern:
@@ -178,11 +194,11 @@ def test_over_http(endpoint: str, revision: str) -> None:
         found, _ = post(endpoint, opening, {})
         headers["mcp-session-id"] = found["mcp-session-id"]
         post(endpoint, {"jsonrpc": "2.0", "method": "notifications/initialized"}, headers)
-    for name, (arguments, total) in LONG.items():
-        _, frames = post(endpoint, asked(arguments, name, modern=modern), headers)
-        check(frames, name, total)
-    _, frames = post(endpoint, asked(BOOK, 0, modern=modern), headers)
-    check(frames, 0, None)
+    for name, (arguments, total) in LONG_CALLS.items():
+        _, frames = post(endpoint, record_request(arguments, name, modern=modern), headers)
+        check_progress(frames, name, total)
+    _, frames = post(endpoint, record_request(LONG_DOCUMENT, 0, modern=modern), headers)
+    check_progress(frames, 0, None)
     again = {"action": "remember_batch", "steps": [f"and {n}" for n in range(450)]}
-    _, frames = post(endpoint, asked(again, None, modern=modern), headers)
+    _, frames = post(endpoint, record_request(again, None, modern=modern), headers)
     assert len(frames) == 1

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from scripts.fuzzing import run
-from scripts.fuzzing.oracle import Broken, Oracle
-from scripts.kit.caches import ROOT
+from scripts.fuzzing.oracle import Oracle, Violation
+from scripts.kit.peer_packages import ROOT
 
 SEED = 20260728
 CALL = b'{"jsonrpc":"2.0","id":7,"method":"ping"}\n'
@@ -37,7 +37,7 @@ def test_a_daemon_killed_among_mutated_frames_leaves_each_call_one_answer() -> N
 def test_a_server_that_dies_of_a_malformed_frame_is_found() -> None:
     # The bench's floor checks nothing and falls over at the first line that is not JSON.
     floor = f"{sys.executable} {ROOT / 'scripts' / 'peers' / 'floor.py'}"
-    with pytest.raises(run.Fault, match=r"closed its output|stopped reading"):
+    with pytest.raises(run.FuzzFailure, match=r"closed its output|stopped reading"):
         run.fuzz("stdio", frames=500, seed=SEED, command=floor)
 
 
@@ -74,7 +74,7 @@ def test_an_honest_conversation_passes() -> None:
 def test_the_oracle_objects_to(line: bytes) -> None:
     oracle = Oracle()
     oracle.sending(CALL)
-    with pytest.raises(Broken):
+    with pytest.raises(Violation):
         oracle.received(line)
 
 
@@ -82,12 +82,12 @@ def test_the_oracle_objects_to_a_second_answer() -> None:
     oracle = Oracle()
     oracle.sending(CALL)
     oracle.received(GOOD)
-    with pytest.raises(Broken, match="more often"):
+    with pytest.raises(Violation, match="more often"):
         oracle.received(GOOD)
 
 
 def test_the_oracle_objects_to_silence() -> None:
     oracle = Oracle()
-    oracle.owe("V-1")
-    with pytest.raises(Broken, match="never answered"):
+    oracle.require("V-1")
+    with pytest.raises(Violation, match="never answered"):
         oracle.settle()

@@ -1,4 +1,7 @@
-"""Crowds, deaths, stampedes and deaf clients, in short (at length: `scripts/soak.py wire`)."""
+"""Many clients, killed daemons, simultaneous starts and clients that never read.
+
+Short versions of the runs of `scripts/soak.py wire`.
+"""
 
 import os
 import signal
@@ -8,36 +11,36 @@ import time
 
 import pytest
 
-from scripts.kit import pipes
+from scripts.kit import stdio_client
 from scripts.kit.duplex import Duplex
-from scripts.kit.ours import alive, fresh_home, gone
+from scripts.kit.recalld import alive, fresh_home, gone
 from scripts.soaks import wire
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.serial]
 
 
-def test_every_answer_in_a_crowd_reaches_the_one_who_asked_once() -> None:
+def test_many_clients_each_get_every_response_exactly_once() -> None:
     verdict = wire.crowd(clients=32, window=8, seconds=3.0)
     assert verdict.faults == []
 
 
-def test_bridges_outlive_their_daemon_and_leave_no_call_unanswered() -> None:
-    verdict = wire.deaths(bridges=3, seconds=5.0, every=2.0)
+def test_bridges_survive_daemon_kills_and_answer_every_call() -> None:
+    verdict = wire.kills(bridges=3, seconds=5.0, every=2.0)
     assert verdict.faults == []
 
 
-def test_bridges_that_start_at_once_end_up_on_one_daemon() -> None:
+def test_bridges_started_at_once_share_one_daemon() -> None:
     verdict = wire.stampede(bridges=10, rounds=1)
     assert verdict.faults == []
 
 
-def test_clients_that_never_read_cost_no_memory_and_delay_nobody() -> None:
-    verdict = wire.readers(clients=20, seconds=2.0)
+def test_clients_that_never_read_neither_use_memory_nor_delay_others() -> None:
+    verdict = wire.stalled_readers(clients=20, seconds=2.0)
     assert verdict.faults == []
 
 
-def test_connections_that_come_and_go_leave_nothing_behind() -> None:
-    verdict = wire.visitors(visits=200)
+def test_short_connections_leak_no_memory_and_no_descriptors() -> None:
+    verdict = wire.short_connections(visits=200)
     assert verdict.faults == []
 
 
@@ -58,12 +61,14 @@ def test_a_client_that_never_reads_stderr_is_still_answered(embedded: bool) -> N
         assert server.stdout is not None
         answers: list[bytes] = []
         duplex = Duplex(server.stdout.fileno(), server.stdin.fileno(), answers.append)
-        # Each leaves a line or more on stderr, together several times what a pipe holds.
-        frames = [pipes.initialize(), pipes.INITIALIZED]
+        # Each call logs at least one line on stderr; together they exceed the capacity of a pipe.
+        frames = [stdio_client.initialize(), stdio_client.INITIALIZED]
         unknown = {"name": "nowhere"}
         printing = {"name": "print", "arguments": {"text": "x" * 2_000}}
-        frames += [pipes.request(each, "tools/call", unknown) for each in range(1, 1_001)]
-        frames += [pipes.request(each, "tools/call", printing) for each in range(1_001, 1_101)]
+        frames += [stdio_client.request(each, "tools/call", unknown) for each in range(1, 1_001)]
+        frames += [
+            stdio_client.request(each, "tools/call", printing) for each in range(1_001, 1_101)
+        ]
         try:
             duplex.exchange(b"".join(frames), lambda: len(answers) >= 1_101, 15.0)
             server.stdin.close()
@@ -73,22 +78,22 @@ def test_a_client_that_never_reads_stderr_is_still_answered(embedded: bool) -> N
 
 
 @pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "bridged"])
-def test_a_client_that_closes_our_output_ends_us_quietly(embedded: bool) -> None:
+def test_the_server_exits_cleanly_when_the_client_closes_stdout(embedded: bool) -> None:
     with (
         fresh_home() as home,
-        pipes.Child(home.stdio(embedded=embedded), home.env, home.log) as child,
+        stdio_client.Child(home.stdio(embedded=embedded), home.env, home.log) as child,
     ):
-        child.ask(pipes.initialize(), 0)
+        child.ask(stdio_client.initialize(), 0)
         assert child.process.stdout is not None
         child.process.stdout.close()
-        child.send(pipes.INITIALIZED + pipes.echo(1, "to nobody"))
+        child.send(stdio_client.INITIALIZED + stdio_client.echo(1, "to nobody"))
         assert child.process.wait(5) == 0
         assert "Traceback" not in home.last_words()
 
 
 @pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "bridged"])
-def test_the_death_of_the_client_ends_us_though_the_pipe_stays_open(embedded: bool) -> None:
-    """Another child of the client may have inherited the pipe, so that no end of file comes."""
+def test_the_server_exits_when_the_client_dies_and_its_pipe_stays_open(embedded: bool) -> None:
+    """If another child of the client has inherited the pipe, the server sees no end of file."""
     code = (
         "import subprocess, sys\n"
         "server = subprocess.Popen(sys.argv[1:], stderr=subprocess.DEVNULL)\n"
@@ -110,7 +115,7 @@ def test_the_death_of_the_client_ends_us_though_the_pipe_stays_open(embedded: bo
         assert client.stdout is not None
         assert client.stderr is not None
         server = int(client.stderr.readline())
-        client.stdin.write(pipes.initialize())
+        client.stdin.write(stdio_client.initialize())
         assert client.stdout.readline().startswith(b'{"jsonrpc":"2.0","id":0,')
         client.kill()
         client.wait()
@@ -122,13 +127,13 @@ def test_the_death_of_the_client_ends_us_though_the_pipe_stays_open(embedded: bo
 
 
 @pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "bridged"])
-def test_signals_while_leaving_do_not_change_the_exit_code(embedded: bool) -> None:
-    """Old clients close the pipe and terminate in the same breath."""
+def test_signals_during_shutdown_do_not_change_the_exit_code(embedded: bool) -> None:
+    """Old clients close stdin and send SIGTERM at once."""
     with (
         fresh_home() as home,
-        pipes.Child(home.stdio(embedded=embedded), home.env, home.log) as child,
+        stdio_client.Child(home.stdio(embedded=embedded), home.env, home.log) as child,
     ):
-        child.ask(pipes.initialize(), 0)
+        child.ask(stdio_client.initialize(), 0)
         child.hang_up()
         deadline = time.monotonic() + 5.0
         while child.process.poll() is None and time.monotonic() < deadline:
@@ -137,18 +142,20 @@ def test_signals_while_leaving_do_not_change_the_exit_code(embedded: bool) -> No
         assert child.process.returncode == 0
 
 
-def test_a_client_that_leaves_during_its_searches_is_left_in_order() -> None:
-    """Embeddings run in a thread of a native library, which no exit of ours may run into."""
+def test_the_server_exits_cleanly_when_the_client_leaves_during_searches() -> None:
+    """A native library computes embeddings in threads, which an exit must not interrupt."""
     with (
         fresh_home() as home,
-        pipes.Child(home.stdio(embedded=True, fixtures=False), home.env, home.log) as child,
+        stdio_client.Child(home.stdio(embedded=True, fixtures=False), home.env, home.log) as child,
     ):
-        child.ask(pipes.initialize(), 0)
+        child.ask(stdio_client.initialize(), 0)
         memory = {"bank_id": "default", "content": "a fact", "context": "x"}
         putting = {"name": "hindsight_put", "arguments": memory}
-        assert "result" in child.ask(pipes.request(1, "tools/call", putting), 1)
+        assert "result" in child.ask(stdio_client.request(1, "tools/call", putting), 1)
         question = {"semantic_query": "words " * 4_000}
         asking = {"name": "awareness_recall", "arguments": question}
-        child.send(b"".join(pipes.request(each, "tools/call", asking) for each in range(2, 40)))
+        child.send(
+            b"".join(stdio_client.request(each, "tools/call", asking) for each in range(2, 40))
+        )
         child.hang_up()
         assert child.process.wait(5) == 0

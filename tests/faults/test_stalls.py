@@ -7,7 +7,7 @@ import pytest
 
 from scripts.soaks.stalls import measure
 
-pytestmark = [pytest.mark.slow, pytest.mark.faults]
+pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.serial]
 
 PHASES = ["idle", "model load", "index build", "snapshot", "searches", "backup", "erase", "ingest"]
 

@@ -1,4 +1,4 @@
-"""A value that is none of a few is told which there are."""
+"""Errors about a wrong enum value list the allowed values."""
 
 from enum import Enum
 from typing import Annotated, Literal
@@ -40,7 +40,7 @@ class Outer(Struct):
         (b'{"text":3}', "text: expected string, got integer"),
     ],
 )
-def test_the_choices_are_named(body: bytes, words: str) -> None:
+def test_the_error_lists_the_allowed_values(body: bytes, words: str) -> None:
     with pytest.raises(msgspec.ValidationError) as raised:
         msgspec.json.decode(body, type=Outer)
     assert explain(raised.value, Outer) == words

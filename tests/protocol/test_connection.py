@@ -1,4 +1,4 @@
-"""One connection: batches, ids in flight, cancellation, the end of input."""
+"""One connection: batches, ids in flight, cancellation, end of input."""
 
 from typing import Any
 
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from protocol.connection import MAX_BATCH, Call, Cancelled, Connection, Event, Refused
 from protocol.errors import Fault, error_object
-from protocol.inflight import InFlight
 from protocol.jsonrpc import Notification, Response
 from protocol.lifecycle import Offered
 from tests.support.strategies import chopped
@@ -28,7 +27,7 @@ def opened(revision: str = "2025-03-26") -> Connection:
 
 
 def run(connection: Connection, data: bytes, slow: list[Call] | None = None) -> list[Any]:
-    """Answer everything but `slow` at once; the frames that go out."""
+    """Answer every call except `slow` at once; returns the frames that are sent."""
     out: list[Any] = []
     for event in connection.receive(data):
         frame = _answer(connection, event, slow)
@@ -69,7 +68,7 @@ def test_notifications_in_a_batch_are_not_answered() -> None:
     assert len(answers) == 1
 
 
-def test_an_empty_batch_is_one_error_and_bad_elements_spoil_only_themselves() -> None:
+def test_an_empty_batch_is_one_error_and_a_bad_element_affects_only_itself() -> None:
     (error,) = run(opened(), b"[]\n")
     assert error["error"]["code"] == -32600
     (answers,) = run(opened(), b"[1,2]\n")
@@ -85,7 +84,7 @@ def test_a_batch_waits_for_its_slowest_element() -> None:
     assert {answer["id"] for answer in answers} == {1, 2}
 
 
-def test_a_cancelled_element_has_no_entry_and_a_wholly_cancelled_batch_no_array() -> None:
+def test_a_cancelled_element_has_no_answer_and_a_fully_cancelled_batch_no_array() -> None:
     connection, slow = opened(), list[Call]()
     run(connection, batch(request(1, "slow"), request(2, "slow")), slow)
     cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}\n'
@@ -99,14 +98,14 @@ def test_a_cancelled_element_has_no_entry_and_a_wholly_cancelled_batch_no_array(
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", "2025-11-25"])
-def test_a_batch_in_another_revision_is_one_refusal(revision: str) -> None:
+def test_a_batch_in_another_revision_is_one_error(revision: str) -> None:
     connection = opened(revision)
     (error,) = run(connection, batch(request(1, "ping"), request(2, "ping")))
     assert error["error"]["code"] == -32600
     assert run(connection, request(3, "ping"))[0]["id"] == 3
 
 
-def test_before_the_handshake_and_for_modern_requests_there_are_no_batches() -> None:
+def test_batches_are_rejected_before_the_handshake_and_for_modern_requests() -> None:
     (error,) = run(Connection(OFFERED), batch(request(1, "ping")))
     assert error["error"]["code"] == -32600
     (answers,) = run(opened(), batch(modern(1, "slow"), request(2, "ping")), [])
@@ -118,12 +117,12 @@ def test_initialize_inside_a_batch_is_refused() -> None:
     assert answers[0]["error"]["code"] == -32600
 
 
-def test_a_batch_has_a_largest_size() -> None:
+def test_the_size_of_a_batch_is_limited() -> None:
     (error,) = run(opened(), batch(*[request(n, "ping") for n in range(MAX_BATCH + 1)]))
     assert "at most" in error["error"]["message"]
 
 
-def test_a_living_id_used_again_leaves_the_first_call_alone() -> None:
+def test_a_duplicate_id_does_not_affect_the_call_in_flight() -> None:
     connection, slow = opened("2025-11-25"), list[Call]()
     run(connection, request(1, "slow"), slow)
     (refused,) = run(connection, request(1, "ping"), slow)
@@ -133,7 +132,7 @@ def test_a_living_id_used_again_leaves_the_first_call_alone() -> None:
     assert run(connection, request(1, "ping"))[0]["id"] == 1
 
 
-def test_the_number_one_and_the_text_one_are_in_flight_together() -> None:
+def test_the_ids_1_and_string_1_can_be_in_flight_together() -> None:
     connection, slow = opened(), list[Call]()
     assert run(connection, request(1, "slow") + request("1", "slow"), slow) == []
     assert len(connection.inflight) == 2
@@ -151,7 +150,7 @@ def test_the_number_one_and_the_text_one_are_in_flight_together() -> None:
         "5",
     ],
 )
-def test_a_cancellation_that_names_no_living_call_is_silence(params: str) -> None:
+def test_a_cancellation_of_an_unknown_call_is_ignored(params: str) -> None:
     connection, slow = opened(), list[Call]()
     run(connection, request(1, "slow"), slow)
     line = f'{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}\n'
@@ -183,14 +182,14 @@ def test_initialize_cannot_be_cancelled() -> None:
     assert connection.reply(event, b"{}")
 
 
-def test_a_frame_past_the_limit_is_one_refusal_and_the_connection_lives() -> None:
+def test_an_oversized_frame_is_one_error_and_the_connection_continues() -> None:
     connection = Connection(OFFERED, frame_limit=100)
     (error, pong) = run(connection, b"x" * 500 + b"\n" + request(1, "ping"))
     assert error["error"]["message"].endswith("frame is 500 bytes, limit is 100")
     assert pong["id"] == 1
 
 
-def test_a_request_past_the_limit_is_refused_under_its_id_unless_that_is_in_flight() -> None:
+def test_an_oversized_request_is_rejected_with_its_id_unless_that_is_in_flight() -> None:
     connection = Connection(OFFERED, frame_limit=1000)
     long = request(7, "ping", pad="x" * 10_000)
     for cut in (1, 500, 9_000, len(long) - 3, len(long)):
@@ -207,14 +206,14 @@ def test_a_request_past_the_limit_is_refused_under_its_id_unless_that_is_in_flig
     assert connection.reply(waiting, b"{}")
 
 
-def test_a_last_line_without_its_end_is_answered() -> None:
+def test_a_last_line_without_a_line_end_is_answered() -> None:
     connection = Connection(OFFERED)
     assert list(connection.receive(request(1, "ping")[:-1])) == []
     (event,) = connection.end()
     assert isinstance(event, Call)
 
 
-def test_answers_of_the_peer_and_unknown_notifications_are_events() -> None:
+def test_responses_and_unknown_notifications_are_events() -> None:
     connection = opened()
     assert list(connection.receive(b'{"jsonrpc":"2.0","id":5,"result":{}}\n')) == [
         Response(b"5", b"{}", b"")
@@ -222,7 +221,7 @@ def test_answers_of_the_peer_and_unknown_notifications_are_events() -> None:
     assert connection.lifecycle.initialized
 
 
-def test_a_refused_call_is_answered_under_its_id() -> None:
+def test_a_refused_call_is_answered_with_its_id() -> None:
     connection, slow = opened(), list[Call]()
     run(connection, request("x", "slow") + batch(request(2, "slow")), slow)
     frame = msgspec.json.decode(connection.refuse(slow[0], error_object(Fault.INTERNAL_ERROR)))
@@ -231,22 +230,9 @@ def test_a_refused_call_is_answered_under_its_id() -> None:
 
 
 @given(st.data())
-def test_what_is_answered_does_not_depend_on_the_chunks(data: st.DataObject) -> None:
+def test_answers_do_not_depend_on_the_division_into_chunks(data: st.DataObject) -> None:
     stream = initialize("2025-03-26") + request(1, "ping") + b"{bad\n" + batch(request(2, "ping"))
     whole = run(Connection(OFFERED), stream)
     connection = Connection(OFFERED)
     pieces = data.draw(chopped(stream))
     assert [frame for piece in pieces for frame in run(connection, piece)] == whole
-
-
-def test_an_entry_leaves_the_table_exactly_once() -> None:
-    table: InFlight[object] = InFlight()
-    first, second = object(), object()
-    assert table.begin(b"1", first)
-    assert not table.begin(b"1", second)
-    assert not table.finish(b"1", second)
-    assert table.values() == [first]
-    assert table.finish(b"1", first)
-    assert not table.finish(b"1", first)
-    assert len(table) == 0
-    assert b"1" not in table

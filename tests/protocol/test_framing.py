@@ -1,4 +1,4 @@
-"""Frames out of bytes."""
+"""Framing of a byte stream."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ def frames_of(framer: LineFramer, *chunks: bytes) -> list[bytes | Oversized]:
 
 
 @given(st.data())
-def test_frames_do_not_depend_on_how_bytes_were_chopped(data: st.DataObject) -> None:
+def test_frames_do_not_depend_on_the_division_into_chunks(data: st.DataObject) -> None:
     line = st.binary(max_size=40).map(lambda b: b.replace(b"\n", b" "))
     end = data.draw(st.sampled_from([b"\n", b"\r\n"]))
     stream = end.join(data.draw(st.lists(line, max_size=6)))
@@ -48,7 +48,7 @@ def test_a_frame_of_exactly_the_limit_fits_and_one_more_byte_does_not(end: bytes
         assert found.limit == 8
 
 
-def test_an_endless_line_is_counted_not_kept() -> None:
+def test_an_endless_line_is_counted_but_not_stored() -> None:
     framer = LineFramer(1000)
     for _ in range(1000):
         assert list(framer.feed(b"x" * 1000)) == []

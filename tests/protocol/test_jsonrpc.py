@@ -1,4 +1,4 @@
-"""Messages out of frames: what is one, what is not, and how it is told."""
+"""Decoding of JSON-RPC messages: valid ones, invalid ones and their errors."""
 
 import json
 
@@ -21,7 +21,7 @@ def frame(**members: object) -> bytes:
 
 
 @given(requests())
-def test_what_a_peer_may_send_is_read_as_it_was_meant(line: bytes) -> None:
+def test_valid_messages_round_trip(line: bytes) -> None:
     meant = json.loads(line)
     read = decode(line)
     assert isinstance(read, Request)
@@ -32,7 +32,7 @@ def test_what_a_peer_may_send_is_read_as_it_was_meant(line: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_value_never_an_exception(line: bytes) -> None:
+def test_decoding_any_bytes_returns_a_value_and_never_raises(line: bytes) -> None:
     decode(line)
     jsonrpc.decode_batch(line)
 
@@ -66,7 +66,7 @@ def test_any_bytes_are_a_value_never_an_exception(line: bytes) -> None:
         b'{"a":"\\ud800"} {',
     ],
 )
-def test_what_is_not_json_is_a_parse_error_without_id(line: bytes) -> None:
+def test_invalid_json_is_a_parse_error_without_an_id(line: bytes) -> None:
     read = decode(line)
     assert isinstance(read, Invalid)
     assert (read.error.code, read.id) == (PARSE, b"")
@@ -109,7 +109,7 @@ def test_what_is_not_json_is_a_parse_error_without_id(line: bytes) -> None:
         (b'["\\u0000"]', INVALID, b""),
     ],
 )
-def test_json_that_is_no_message_is_refused_with_its_id_if_it_has_one(
+def test_json_that_is_not_a_message_is_rejected_with_its_id_if_it_has_one(
     line: bytes, code: int, raw_id: bytes
 ) -> None:
     read = decode(line)
@@ -118,7 +118,7 @@ def test_json_that_is_no_message_is_refused_with_its_id_if_it_has_one(
     assert read.error.message
 
 
-def test_a_notification_with_text_we_refuse_is_not_answered() -> None:
+def test_a_notification_with_rejected_text_is_not_answered() -> None:
     line = b'{"jsonrpc":"2.0","method":"notifications/x","params":{"t":"\\u0000"}}'
     assert decode(line) == Notification("notifications/x", b"{}")
 
@@ -133,7 +133,7 @@ def test_a_notification_with_text_we_refuse_is_not_answered() -> None:
         (b'{"' + b"k" * 500 + rb'":"\u0000"}', "params." + "k" * 193 + ": "),
     ],
 )
-def test_text_that_is_not_taken_is_said_with_where_it_stands(params: bytes, place: str) -> None:
+def test_the_error_names_the_path_of_rejected_text(params: bytes, place: str) -> None:
     read = decode(b'{"jsonrpc":"2.0","id":7,"method":"m","params":' + params + b"}")
     assert isinstance(read, Invalid)
     assert f": {place}" in read.error.message
@@ -145,7 +145,7 @@ def test_an_escaped_backslash_before_u0000_is_not_a_nul() -> None:
     assert isinstance(decode(line), Request)
 
 
-def test_broken_text_with_a_nul_escape_is_a_parse_error() -> None:
+def test_invalid_json_with_a_nul_escape_is_a_parse_error() -> None:
     read = decode(b'{"a":"\\u0000"')
     assert isinstance(read, Invalid)
     assert read.error.code == PARSE
@@ -165,7 +165,7 @@ def test_broken_text_with_a_nul_escape_is_a_parse_error() -> None:
         (b'{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}', Request(b"1", b"1", "b", b"{}")),
     ],
 )
-def test_messages_that_are_unusual_but_right(line: bytes, message: object) -> None:
+def test_unusual_but_valid_messages_are_accepted(line: bytes, message: object) -> None:
     assert decode(line) == message
 
 
@@ -180,7 +180,7 @@ def test_messages_that_are_unusual_but_right(line: bytes, message: object) -> No
         (b"1" + b"0" * 40, b"1" + b"0" * 40),
     ],
 )
-def test_an_id_has_one_identity_however_it_is_spelled(raw: bytes, same_as: bytes) -> None:
+def test_all_spellings_of_an_id_have_the_same_identity(raw: bytes, same_as: bytes) -> None:
     assert identity(raw) == identity(same_as) != b""
 
 
@@ -190,7 +190,7 @@ def test_different_ids_have_different_identities(one: int | str, other: int | st
     assert same == (one == other and type(one) is type(other))
 
 
-def test_depth_is_bounded_and_brackets_in_strings_do_not_count() -> None:
+def test_nesting_is_limited_and_brackets_in_strings_do_not_count() -> None:
     deep = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":%s1%s}}'
     fits = jsonrpc.MAX_DEPTH - 2
     assert isinstance(decode(deep % (b"[" * fits, b"]" * fits)), Request)
@@ -201,7 +201,7 @@ def test_depth_is_bounded_and_brackets_in_strings_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("bulk", [b"[" + b"1," * 100_001 + b"1]", b"[" + b"[]," * 100_001 + b"1]"])
-def test_a_message_of_too_many_values_is_refused_under_its_id(bulk: bytes) -> None:
+def test_a_message_with_too_many_values_is_rejected_with_its_id(bulk: bytes) -> None:
     line = b'{"jsonrpc":"2.0","id":9,"method":"m","params":{"x":' + bulk + b"}}"
     read = decode(line)
     assert isinstance(read, Invalid)
@@ -210,11 +210,11 @@ def test_a_message_of_too_many_values_is_refused_under_its_id(bulk: bytes) -> No
     assert isinstance(decode(line[:-2]), Invalid)
 
 
-def test_commas_in_text_are_not_values() -> None:
+def test_commas_in_strings_do_not_count_as_values() -> None:
     assert isinstance(decode(frame(id=1, method="m", params={"t": "," * 150_000})), Request)
 
 
-def test_a_batch_is_its_messages() -> None:
+def test_a_batch_is_decoded_into_its_messages() -> None:
     batch = b"[" + frame(id=1, method="a") + b"," + frame(method="b") + b",7]"
     assert jsonrpc.is_array(b" \t[")
     read = jsonrpc.decode_batch(batch)
@@ -225,13 +225,13 @@ def test_a_batch_is_its_messages() -> None:
 @pytest.mark.parametrize(
     ("line", "code"), [(b"[]", INVALID), (b"[1", PARSE), (b"[1,]", PARSE), (b"[\xff]", PARSE)]
 )
-def test_a_batch_that_is_none(line: bytes, code: int) -> None:
+def test_an_invalid_batch_is_rejected(line: bytes, code: int) -> None:
     read = jsonrpc.decode_batch(line)
     assert isinstance(read, Invalid)
     assert read.error.code == code
 
 
-def test_an_error_without_id_is_null_until_2025_11_25_and_absent_from_then_on() -> None:
+def test_an_unreadable_id_is_null_before_2025_11_25_and_absent_since() -> None:
     error = error_object(Fault.PARSE_ERROR)
     assert json.loads(jsonrpc.failure(b"", error, None))["id"] is None
     assert json.loads(jsonrpc.failure(b"", error, R2025_03_26))["id"] is None
@@ -239,7 +239,7 @@ def test_an_error_without_id_is_null_until_2025_11_25_and_absent_from_then_on() 
     assert json.loads(jsonrpc.failure(b'"a"', error, R2025_11_25))["id"] == "a"
 
 
-def test_what_we_send_reads_back() -> None:
+def test_encoded_frames_can_be_decoded() -> None:
     assert decode(jsonrpc.success(b"1", b"{}")[:-1]) == Response(b"1", b"{}", b"")
     assert decode(jsonrpc.notification("n", b"{}")[:-1]) == Notification("n", b"{}")
     assert decode(jsonrpc.request(b"1", "m", b"{}")[:-1]) == Request(b"1", b"1", "m", b"{}")

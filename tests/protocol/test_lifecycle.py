@@ -1,4 +1,4 @@
-"""Eras, versions and what may be asked when."""
+"""Eras, versions, and the requests that each state allows."""
 
 from typing import Any
 
@@ -6,11 +6,10 @@ import msgspec
 import pytest
 
 from protocol.connection import Call, Connection, Refused
-from protocol.errors import Fault, ProtocolError, error_object
+from protocol.errors import Fault, ProtocolError
 from protocol.jsonrpc import Request, decode
 from protocol.lifecycle import Lifecycle, Offered, explain
 from protocol.revisions import (
-    ALL,
     LATEST_LEGACY,
     LEGACY,
     MODERN,
@@ -53,12 +52,12 @@ def test_each_legacy_version_is_echoed(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "1.0.0", "", "draft", "2099-01-01"])
-def test_any_other_version_gets_our_newest_legacy_one(version: str) -> None:
+def test_an_unknown_version_gets_the_newest_legacy_revision(version: str) -> None:
     assert negotiate(version) is LATEST_LEGACY
 
 
 @pytest.mark.parametrize("version", [None, 5, [], {}])
-def test_a_version_that_is_no_text_is_refused_and_can_be_tried_again(version: Any) -> None:
+def test_a_version_that_is_not_a_string_is_rejected_and_can_be_retried(version: Any) -> None:
     lifecycle = Lifecycle(OFFERED)
     refused, details = fault(lifecycle, opening(version))
     assert refused is Fault.INVALID_PARAMS
@@ -66,14 +65,14 @@ def test_a_version_that_is_no_text_is_refused_and_can_be_tried_again(version: An
     assert admit(lifecycle, opening()).revision is LATEST_LEGACY
 
 
-def test_a_second_initialize_is_refused_and_changes_nothing() -> None:
+def test_a_second_initialize_is_rejected_and_changes_nothing() -> None:
     lifecycle = Lifecycle(OFFERED)
     admit(lifecycle, opening("2025-03-26"))
     assert fault(lifecycle, opening("2025-11-25"))[0] is Fault.INVALID_REQUEST
     assert lifecycle.revision is R2025_03_26
 
 
-def test_before_the_handshake_only_what_needs_none_is_answered() -> None:
+def test_before_the_handshake_only_methods_that_need_none_are_answered() -> None:
     lifecycle = Lifecycle(OFFERED)
     assert admit(lifecycle, request(1, "ping")).revision is None
     assert fault(lifecycle, request(1, "no/such"))[0] is Fault.METHOD_NOT_FOUND
@@ -84,14 +83,14 @@ def test_before_the_handshake_only_what_needs_none_is_answered() -> None:
     assert fault(lifecycle, request(1, "server/discover"))[0] is Fault.INVALID_PARAMS
 
 
-def test_after_the_handshake_modern_methods_do_not_exist_without_meta() -> None:
+def test_after_the_handshake_modern_methods_without_meta_are_unknown() -> None:
     lifecycle = Lifecycle(OFFERED)
     admit(lifecycle, opening())
     assert fault(lifecycle, request(1, "server/discover"))[0] is Fault.METHOD_NOT_FOUND
     assert fault(lifecycle, request(1, "Tools/List"))[0] is Fault.METHOD_NOT_FOUND
 
 
-def test_the_era_is_decided_by_each_message() -> None:
+def test_the_era_is_decided_for_each_message() -> None:
     lifecycle = Lifecycle(OFFERED)
     assert admit(lifecycle, modern(1, "tools/list")).revision is MODERN
     assert fault(lifecycle, request(2, "tools/list"))[0] is Fault.INVALID_PARAMS
@@ -101,7 +100,7 @@ def test_the_era_is_decided_by_each_message() -> None:
     assert fault(lifecycle, modern(5, "ping"))[0] is Fault.METHOD_NOT_FOUND
 
 
-def test_an_escaped_spelling_of_meta_is_still_meta() -> None:
+def test_an_escaped_spelling_of_meta_is_recognised() -> None:
     line = modern(1, "tools/list").replace(b'"_meta"', b'"\\u005fmeta"')
     assert admit(Lifecycle(OFFERED), line).revision is MODERN
     line = modern(1, "tools/list").replace(
@@ -110,7 +109,7 @@ def test_an_escaped_spelling_of_meta_is_still_meta() -> None:
     assert admit(Lifecycle(OFFERED), line).revision is MODERN
 
 
-def test_initialize_is_legacy_when_it_names_a_version_and_unknown_when_only_meta_does() -> None:
+def test_initialize_with_a_version_is_legacy_and_with_meta_only_unknown() -> None:
     lifecycle = Lifecycle(OFFERED)
     assert fault(lifecycle, modern(1, "initialize"))[0] is Fault.METHOD_NOT_FOUND
     both = modern(1, "initialize", protocolVersion="2025-06-18")
@@ -148,21 +147,19 @@ def test_initialize_is_legacy_when_it_names_a_version_and_unknown_when_only_meta
         ({"progressToken": {}}, Fault.INVALID_PARAMS, "progressToken"),
     ],
 )
-def test_the_modern_ladder_names_what_is_wrong(
-    meta: dict[str, Any], expected: Fault, words: str
-) -> None:
+def test_modern_checks_name_the_problem(meta: dict[str, Any], expected: Fault, words: str) -> None:
     refused, details = fault(Lifecycle(OFFERED), request(1, "tools/list", _meta=meta))
     assert refused is expected
     assert words in details
 
 
 @pytest.mark.parametrize("meta", [None, 5, "x", []])
-def test_meta_is_an_object(meta: Any) -> None:
+def test_meta_must_be_an_object(meta: Any) -> None:
     lifecycle = Lifecycle(OFFERED)
     assert "_meta" in fault(lifecycle, request(1, "tools/list", _meta=meta))[1]
 
 
-def test_an_unsupported_version_is_told_what_is_supported() -> None:
+def test_the_error_for_an_unsupported_version_lists_the_supported_ones() -> None:
     connection = Connection(OFFERED)
     line = request(1, "tools/list", _meta={PV: "1999-01-01", CC: {}})
     (event,) = connection.receive(line)
@@ -173,7 +170,7 @@ def test_an_unsupported_version_is_told_what_is_supported() -> None:
     assert error["data"]["requested"] == "1999-01-01"
 
 
-def test_a_request_says_who_asks_and_how() -> None:
+def test_meta_carries_client_capabilities_and_log_level() -> None:
     meta = {
         "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "2", "more": 1},
         "io.modelcontextprotocol/logLevel": "info",
@@ -189,7 +186,7 @@ def test_a_request_says_who_asks_and_how() -> None:
     assert odd.traceparent is None
 
 
-def test_the_handshake_keeps_what_the_client_can_do() -> None:
+def test_the_handshake_keeps_the_client_capabilities() -> None:
     lifecycle = Lifecycle(OFFERED)
     admit(lifecycle, opening(capabilities={"sampling": {}, "unheard-of": 1}))
     assert lifecycle.handshake is not None
@@ -198,7 +195,7 @@ def test_the_handshake_keeps_what_the_client_can_do() -> None:
     assert not lifecycle.handshake.capabilities.has("no such field")
 
 
-def test_a_pipelined_opening_works_in_one_chunk() -> None:
+def test_a_pipelined_handshake_works_in_one_chunk() -> None:
     connection = Connection(OFFERED)
     events = []
     for event in connection.receive(opening() + request(1, "tools/list")):
@@ -225,31 +222,7 @@ class _Shape(msgspec.Struct, forbid_unknown_fields=True):
         ([], "expected object, got array"),
     ],
 )
-def test_a_decoders_complaint_is_told_in_the_words_of_the_wire(given: Any, words: str) -> None:
+def test_a_decoder_error_uses_json_type_names(given: Any, words: str) -> None:
     with pytest.raises(msgspec.ValidationError) as raised:
         msgspec.json.decode(msgspec.json.encode(given), type=_Shape)
     assert explain(raised.value) == words
-
-
-def test_every_fault_has_a_number_in_both_eras() -> None:
-    for one in Fault:
-        assert one.code(LATEST_LEGACY) == one.code(None) == one.legacy_code
-        assert one.code(MODERN) == one.modern_code
-        assert one.source
-        # 2026-07-28 excludes -32002 and reserves -32020 to -32099 for itself.
-        assert one.modern_code != -32002
-    reserved = {f.modern_code for f in Fault if -32099 <= f.modern_code <= -32020}
-    assert reserved == {-32020, -32021, -32022}
-
-
-def test_an_error_carries_the_seeds_details() -> None:
-    error = error_object(Fault.DATABASE_ERROR, "disk full", LATEST_LEGACY, retry=True)
-    assert (error.code, error.message) == (-32002, "Database error: disk full")
-    assert error.data == {"retry": True, "details": "disk full", "kind": "database_error"}
-    assert error_object(Fault.DATABASE_ERROR, "disk full", MODERN).code == -32603
-    assert str(ProtocolError(Fault.PARSE_ERROR)) == "Parse error"
-
-
-def test_revisions_are_listed_newest_first_and_once() -> None:
-    assert sorted(SUPPORTED, reverse=True) == SUPPORTED
-    assert len(ALL) == 5

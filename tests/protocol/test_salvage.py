@@ -1,4 +1,4 @@
-"""Which id an overlong line has, from its two ends: the right one, or none."""
+"""Recovering the id of an oversized line: the right one, or none."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ def salvaged(line: bytes | str) -> bytes:
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
-        # The id stands before the large member, or after it.
+        # The id is before or after the large member.
         (f'{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":"{BIG}"}}}}', b"1"),
         (f'{{"method":"m","params":{{"a":"{BIG}"}},"jsonrpc":"2.0","id":"x-1"}}', b'"x-1"'),
         (f'{{"id":1,"params":{{"a":"{BIG}"}},"method":"m"}}', b"1"),
@@ -32,7 +32,7 @@ def salvaged(line: bytes | str) -> bytes:
         (f'{{"params":{{"id":9,"a":["}}",{{}}]}},"id":3,"method":"m","x":"{BIG}"}}', b"3"),
         (f'{{"\\u0069d":4,"method":"m","x":"{BIG}"}}', b"4"),
         (f'{{"id":5,"method":"m","x":"{BIG}","id":5}}', b"5"),
-        # No id, or not beyond doubt.
+        # There is no id, or it is ambiguous.
         (f'{{"method":"m","params":{{"id":1,"a":"{BIG}"}}}}', b""),
         (f'{{"method":"m","params":{{"a":"{BIG}","id":1}}}}', b""),
         (f'{{"method":"m","a":"{BIG},\\"id\\":1"}}', b""),
@@ -55,7 +55,7 @@ def salvaged(line: bytes | str) -> bytes:
         (b'{"\xff":1,"id":1,"method":"m","a":"' + BIG.encode() + b'"}', b""),
     ],
 )
-def test_the_id_is_told_from_the_ends_or_not_at_all(line: bytes | str, wanted: bytes) -> None:
+def test_the_id_is_recovered_from_the_ends_or_not_at_all(line: bytes | str, wanted: bytes) -> None:
     assert salvaged(line) == wanted
 
 
@@ -74,7 +74,7 @@ values = st.recursive(
     order=st.randoms(use_true_random=False),
     at=st.integers(0, 7),
 )
-def test_an_id_that_is_told_is_the_one_a_reader_of_the_whole_line_finds(
+def test_a_recovered_id_equals_the_id_of_the_whole_line(
     members: dict[str, Any], order: Any, at: int
 ) -> None:
     names = list(members)

@@ -1,10 +1,9 @@
-"""Answers in the vocabulary of each revision, and schemas without references."""
+"""Results in the form of each revision."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import pytest
-from msgspec import Meta, Struct
 
 from protocol.mcp import (
     Annotations,
@@ -28,7 +27,6 @@ from protocol.mcp import (
     text_result,
 )
 from protocol.revisions import ALL, LEGACY, MODERN, R2024_11_05, R2025_03_26, R2025_06_18, Revision
-from protocol.schema import schema_of
 from protocol.shape import CacheHint, Shaper, shape_listing, shape_tools
 
 SHAPER = Shaper(ServerInfo(name="recalld", version="1", title="t", description="d"))
@@ -46,13 +44,13 @@ def result(payload: Any, revision: Revision | None, hint: CacheHint | None = Non
 
 
 @pytest.mark.parametrize("revision", LEGACY.values(), ids=lambda r: r.date)
-def test_legacy_answers_carry_no_modern_vocabulary(revision: Revision) -> None:
+def test_legacy_results_have_no_modern_members(revision: Revision) -> None:
     assert result({"a": 1}, revision, CacheHint(5)) == {"a": 1}
     assert result(b"{}", revision) == {}
     assert result({}, None) == {}
 
 
-def test_modern_answers_say_what_they_are_and_who_answers() -> None:
+def test_modern_results_have_a_type_and_the_server_info() -> None:
     shaped = result({}, MODERN)
     assert shaped["resultType"] == "complete"
     assert shaped["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "recalld"
@@ -64,14 +62,14 @@ def test_modern_answers_say_what_they_are_and_who_answers() -> None:
 
 
 @pytest.mark.parametrize("revision", ALL, ids=lambda r: r.date)
-def test_content_is_limited_to_the_kinds_of_the_revision(revision: Revision) -> None:
+def test_content_is_limited_to_the_types_of_the_revision(revision: Revision) -> None:
     shaped = msgspec.json.decode(SHAPER.tool_result(CallToolResult(content=EVERYTHING), revision))
     kinds = [block["type"] for block in shaped["content"]]
     assert len(kinds) == len(EVERYTHING)
     assert set(kinds) <= revision.content
 
 
-def test_what_a_revision_cannot_carry_is_said_as_text() -> None:
+def test_unsupported_content_becomes_text() -> None:
     shaped = msgspec.json.decode(
         SHAPER.tool_result(CallToolResult(content=EVERYTHING), R2024_11_05)
     )
@@ -80,7 +78,7 @@ def test_what_a_revision_cannot_carry_is_said_as_text() -> None:
     assert any("audio/wav" in text for text in texts)
 
 
-def test_structure_exists_from_2025_06_18_on_and_its_text_everywhere() -> None:
+def test_structured_content_exists_since_2025_06_18_and_text_everywhere() -> None:
     given = CallToolResult(content=[TextContent(text='{"n":1}')], structured_content={"n": 1})
     old = msgspec.json.decode(SHAPER.tool_result(given, R2025_03_26))
     new = msgspec.json.decode(SHAPER.tool_result(given, R2025_06_18))
@@ -90,12 +88,12 @@ def test_structure_exists_from_2025_06_18_on_and_its_text_everywhere() -> None:
     assert msgspec.json.decode(SHAPER.tool_result(given, None))["structuredContent"] == {"n": 1}
 
 
-def test_only_a_failure_says_is_error() -> None:
+def test_only_an_error_result_has_is_error() -> None:
     assert "isError" not in msgspec.json.decode(SHAPER.tool_result(text_result("a"), R2024_11_05))
     assert msgspec.json.decode(SHAPER.tool_result(error_result("a"), MODERN))["isError"] is True
 
 
-def test_tools_have_the_members_of_the_revision() -> None:
+def test_tools_have_the_members_that_the_revision_defines() -> None:
     tool = Tool(
         name="a",
         title="A",
@@ -111,7 +109,7 @@ def test_tools_have_the_members_of_the_revision() -> None:
     assert "outputSchema" in shape_tools([tool], R2025_06_18)[0]
 
 
-def test_titles_inside_listings_exist_from_2025_06_18_on() -> None:
+def test_titles_in_lists_exist_since_2025_06_18() -> None:
     prompt = Prompt(name="p", title="P", arguments=[PromptArgument(name="a", title="A")])
     assert shape_listing([prompt], R2025_03_26) == [{"name": "p", "arguments": [{"name": "a"}]}]
     assert shape_listing([prompt], R2025_06_18)[0]["title"] == "P"
@@ -124,37 +122,7 @@ def test_prompt_messages_are_shaped_like_content() -> None:
     assert msgspec.json.decode(SHAPER.prompt_result(prompt, None))["messages"]
 
 
-def test_server_info_grows_with_the_revisions() -> None:
+def test_server_info_has_the_members_that_the_revision_defines() -> None:
     assert set(SHAPER.server_info(R2024_11_05)) == {"name", "version"}
     assert set(SHAPER.server_info(R2025_06_18)) == {"name", "version", "title"}
     assert "description" in SHAPER.server_info(MODERN)
-
-
-class Inner(Struct):
-    title: str
-    size: int = 3
-
-
-class Outer(Struct):
-    inner: Inner
-    choice: Annotated[str, Meta(description="Which One")] = "a"
-    many: list[Inner] = []
-
-
-class Endless(Struct):
-    next: "Endless | None" = None
-
-
-def test_schemas_are_inlined_and_free_of_class_names() -> None:
-    schema = schema_of(Outer)
-    assert schema["type"] == "object"
-    assert "$ref" not in msgspec.json.encode(schema).decode()
-    assert "Outer" not in msgspec.json.encode(schema).decode()
-    assert schema["properties"]["inner"]["properties"]["title"] == {"type": "string"}
-    assert schema["properties"]["choice"]["default"] == "a"
-    assert schema["properties"]["many"]["items"]["required"] == ["title"]
-
-
-def test_a_type_that_holds_itself_cannot_be_inlined() -> None:
-    with pytest.raises(ValueError, match="refers to itself"):
-        schema_of(Endless)

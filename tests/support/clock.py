@@ -1,10 +1,10 @@
-"""Clocks that move when they are told to."""
+"""Fake clocks that advance only when a test advances them."""
 
 START = 1_700_000_000_000
 
 
 class Clock:
-    """Wall time: unix milliseconds."""
+    """Wall clock: Unix time in milliseconds."""
 
     def __init__(self, now: int = START) -> None:
         self.now = now
@@ -17,7 +17,7 @@ class Clock:
 
 
 class FakeClock:
-    """Monotonic time: seconds."""
+    """Monotonic clock: seconds."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now

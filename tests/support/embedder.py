@@ -1,7 +1,7 @@
-"""An embedder small enough to be right by looking at it.
+"""A fake embedder with a handful of concepts.
 
-Words of one concept share a direction, every other word has one of its own by hash; a text is
-the sum. So "kitten" finds "cat" by meaning and not by its letters.
+Words of one concept share a direction; the direction of any other word is its hash. The vector of a
+text is the sum over its words. So "kitten" matches "cat" semantically, without a common word.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ DIMS = 64
 
 
 class FakeEmbedder:
-    """Meaning by concepts; counts what it is asked, can be told to fail and made to wait."""
+    """Records the embedded texts; a test can make it fail or block."""
 
     def __init__(self, *, revision: str = "1", is_semantic: bool = True) -> None:
         self.identity = Identity(name="fake", revision=revision, dims=DIMS)
@@ -37,7 +37,7 @@ class FakeEmbedder:
         self.is_failing = False
         self.gate = threading.Event()
         self.gate.set()
-        self.waiting = threading.Event()  # somebody stands before the gate
+        self.waiting = threading.Event()  # a thread is blocked at the gate
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         import numpy as np
@@ -47,7 +47,7 @@ class FakeEmbedder:
         if not self.gate.wait(10):
             raise EmbedderFailed("the gate was never opened")
         if self.is_failing:
-            raise EmbedderFailed("told to fail")
+            raise EmbedderFailed("failing as the test requested")
         self.texts += texts
         vectors = np.full((len(texts), DIMS), 0.01, dtype=np.float32)
         for row, text in enumerate(texts):

@@ -1,4 +1,4 @@
-"""An OpenAI-style embeddings endpoint on this machine, which answers as it is told."""
+"""A local OpenAI-style embeddings endpoint whose responses a test chooses."""
 
 import json
 import threading
@@ -48,7 +48,7 @@ def endpoint(answer: Any, *, status: int = 200) -> Iterator[tuple[EndpointSettin
         settings = EndpointSettings(
             url=url, model="m", dims=2, key="secret", timeout_seconds=5, batch=2
         )
-        yield settings, handler.seen  # type: ignore[attr-defined]  # made by type()
+        yield settings, handler.seen  # type: ignore[attr-defined]  # created by type()
     finally:
         server.shutdown()
         server.server_close()

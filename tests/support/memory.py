@@ -1,4 +1,4 @@
-"""A surface with all dialects over a real engine, for tests that go through a transport."""
+"""An HTTP server with all dialects over a real engine."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ from tests.support.wire import settings_for
 
 @asynccontextmanager
 async def remembering_web(home: Path, **flags: Any) -> AsyncGenerator[tuple[Web, Toolkit]]:
-    """HTTP over all four dialects and a bank that really keeps things."""
+    """Serve all four dialects over HTTP from an engine in `home`."""
     settings = settings_for(home, **flags)
     async with open_engine(home / "engine", ranking=PlainRanking) as engine:
         toolkit = Toolkit(engine=engine, now=wall_clock)

@@ -1,7 +1,7 @@
-"""A ranking small enough to be right by looking at it: words only, and vectors that are made up.
+"""A minimal ranking for tests: keyword search only, with placeholder vectors.
 
-Tests of the store use it where the real one (model, graph, fusion) would only cost time. It keeps
-the same duties: what is pending gets a vector, and what was reset is not remembered.
+Store tests use it where the real ranking (model, graph, fusion) would only cost time. Like the real
+one it stores a vector for every pending item and keeps no state after a reset.
 """
 
 from hashlib import blake2b
@@ -14,13 +14,13 @@ from store.ranking.tokenizer import match_expression
 from store.sqlite.database import Connection
 from store.sqlite.open_bank import OpenBank
 from store.sqlite.rows.items import SELECT, item_of, where
-from store.sqlite.rows.memories import changing
+from store.sqlite.rows.transaction import counted
 
 DIMS = 8
 
 
 class PlainRanking:
-    """Keyword search by FTS5's own order, and eight-dimensional vectors out of a hash."""
+    """Keyword search in FTS5's order, and eight-dimensional vectors from a hash."""
 
     def __init__(self, background: TaskGroup | None = None) -> None:
         self.resets = 0
@@ -71,7 +71,7 @@ def embed_pending(connection: Connection) -> None:
         "INSERT OR IGNORE INTO models (name, revision, dims) VALUES ('plain', '1', ?)", (DIMS,)
     )
     (model,) = connection.execute("SELECT id FROM models WHERE name = 'plain'").fetchone()
-    with changing(connection) as changes:
+    with counted(connection) as changes:
         for item, tokens in pending:
             content = vector(tokens)
             connection.execute(
@@ -81,6 +81,6 @@ def embed_pending(connection: Connection) -> None:
 
 
 def vector(tokens: str) -> bytes:
-    """Half floats out of a hash; without the upper exponent bits each of them is a number."""
+    """Half-precision floats from a hash, with the upper exponent bits cleared to exclude NaN."""
     hashed = islice(cycle(blake2b(tokens.encode(), digest_size=16).digest()), DIMS * 2)
     return bytes(byte & 0x3F for byte in hashed)

@@ -1,4 +1,4 @@
-"""Real recalld processes for tests: started, spoken to, and always ended."""
+"""Start real recalld processes, exchange messages with them, and always end them."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 def recalld(home: Path, *arguments: str, **more: Any) -> "subprocess.CompletedProcess[str]":
-    """Run a command to its end."""
+    """Run `recalld` with these arguments and wait for it to exit."""
     return subprocess.run(
         [*RECALLD, *arguments],
         env=environment(home),
@@ -35,7 +35,7 @@ def recalld(home: Path, *arguments: str, **more: Any) -> "subprocess.CompletedPr
 
 
 class Child:
-    """A process that speaks lines on its stdin and stdout."""
+    """A recalld process that exchanges JSON lines over stdin and stdout."""
 
     def __init__(self, home: Path, *arguments: str, **more: Any) -> None:
         variables = more.pop("variables", {})
@@ -55,7 +55,7 @@ class Child:
         self.process.stdin.flush()
 
     def line(self, patience: float = PATIENCE) -> Any:
-        """The next frame; None at the end of output."""
+        """Return the next frame, or None at the end of the output."""
         assert self.process.stdout is not None
         descriptor = self.process.stdout.fileno()
         deadline = time.monotonic() + patience
@@ -71,7 +71,7 @@ class Child:
         return json.loads(line)
 
     def lines(self, count: int) -> dict[Any, Any]:
-        """The next `count` frames, by id."""
+        """Return the next `count` frames by id."""
         found = [self.line() for _ in range(count)]
         return {frame.get("id"): frame for frame in found}
 
@@ -108,7 +108,7 @@ def child(home: Path, *arguments: str, **more: Any) -> Generator[Child]:
 
 @contextmanager
 def daemon(home: Path, *arguments: str, **more: Any) -> Generator[Child]:
-    """`recalld serve`, listening."""
+    """Run `recalld serve` and wait until it accepts connections."""
     with child(home, "serve", "--no-http", "--fixtures", *arguments, **more) as started:
         deadline = time.monotonic() + PATIENCE
         while recalld(home, "health").returncode == 2:
@@ -119,7 +119,7 @@ def daemon(home: Path, *arguments: str, **more: Any) -> Generator[Child]:
 
 @contextmanager
 def spawned_daemon(home: Path) -> Generator[None]:
-    """Whatever daemon a bridge starts in the block is stopped after it."""
+    """Stop the daemon that a bridge may have started inside the block."""
     try:
         yield
     finally:

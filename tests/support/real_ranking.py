@@ -1,14 +1,14 @@
-"""The real ranking with hashed features, and graphs from twenty vectors on.
+"""The real ranking with hashed features, and graphs from 20 vectors on.
 
-So that tests of a few dozen items go through everything a large bank has: a graph, its tail, holes,
-snapshots.
+So tests with a few dozen items cover the structures of a large bank: a graph, its tail of new
+vectors, holes left by deletions, and snapshots.
 """
 
 from collections.abc import Generator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-import numpy  # noqa: F401  (hypothesis looks into it, also while the engine's thread is importing it)
+import numpy  # noqa: F401  (hypothesis inspects numpy, even while the engine's thread is importing it)
 from anyio.abc import TaskGroup
 
 from store.embedding.embedder import HashedFeatures
@@ -17,7 +17,7 @@ from store.sqlite.vectors import cache, indexing
 
 
 def real_ranking(background: TaskGroup) -> HybridRanking:
-    """Vectors are made as items come, as after a first search."""
+    """Compute vectors as items are written, as the ranking does after the first search."""
     return HybridRanking(background, HashedFeatures(), eager=True)
 
 
@@ -25,7 +25,7 @@ def real_ranking(background: TaskGroup) -> HybridRanking:
 def small_graphs(
     *, graph_from: int = 20, extend_at: int = 5, batch: int = 8, page: int = 16
 ) -> Generator[None]:
-    """Graphs for a few dozen items, for as long as the block lasts."""
+    """Build graphs for a few dozen items inside the block."""
     made, extended = cache.VectorCache.__init__, cache.VectorCache.extend
     with (
         patch.object(made, "__kwdefaults__", {"exact_limit": graph_from}),

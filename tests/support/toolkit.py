@@ -1,4 +1,4 @@
-"""A toolkit without an engine, for tests that only look at what is offered."""
+"""A toolkit without an engine, for tests that only inspect tool specifications."""
 
 from typing import Any, cast
 

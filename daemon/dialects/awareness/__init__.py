@@ -1,8 +1,11 @@
 """Awareness (seed 002): sessions, tasks, cards, recall in five modes; see README.md here."""
 
+from typing import Final
+
 from msgspec import Struct
 
 from daemon.dialects.awareness import arguments as args
+from daemon.dialects.awareness.memory import NAME
 from daemon.dialects.awareness.refusal import FIELDS, failed, refusal
 from daemon.dialects.awareness.tools import workflow
 from daemon.dialects.awareness.tools.agent_prompt import GetAgentPrompt
@@ -10,6 +13,7 @@ from daemon.dialects.awareness.tools.init import Init
 from daemon.dialects.awareness.tools.lookup import Lookup
 from daemon.dialects.awareness.tools.recall import Recall
 from daemon.dialects.awareness.tools.record import Record
+from daemon.tools.dialect import Dialect
 from daemon.tools.specification import ToolSpec
 from daemon.tools.toolkit import Toolkit
 
@@ -25,9 +29,6 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             description=workflow.DESCRIPTION,
             run=workflow.answer,
             read_only=True,
-            refuse=refusal,
-            fail=failed,
-            fields=FIELDS,
             output=Answered,
         ),
         ToolSpec(
@@ -39,9 +40,6 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             arguments=args.InitArguments,
             run=Init(toolkit),
             serves_readers=True,
-            refuse=refusal,
-            fail=failed,
-            fields=FIELDS,
             output=Answered,
             input_schema=args.schema(
                 args.InitArguments,
@@ -58,9 +56,6 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             arguments=args.PromptArguments,
             run=GetAgentPrompt(toolkit),
             read_only=True,
-            refuse=refusal,
-            fail=failed,
-            fields=FIELDS,
             output=Answered,
             input_schema=args.schema(
                 args.PromptArguments,
@@ -79,9 +74,6 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             arguments=args.RecallArguments,
             run=Recall(toolkit),
             read_only=True,
-            refuse=refusal,
-            fail=failed,
-            fields=FIELDS,
             output=Answered,
             input_schema=args.schema(
                 args.RecallArguments,
@@ -103,9 +95,6 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             arguments=args.LookupArguments,
             run=Lookup(toolkit),
             read_only=True,
-            refuse=refusal,
-            fail=failed,
-            fields=FIELDS,
             output=Answered,
             input_schema=args.schema(
                 args.LookupArguments,
@@ -127,9 +116,6 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             ),
             arguments=args.RecordArguments,
             run=Record(toolkit),
-            refuse=refusal,
-            fail=failed,
-            fields=FIELDS,
             output=Answered,
             input_schema=args.schema(
                 args.RecordArguments,
@@ -144,3 +130,12 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             ),
         ),
     ]
+
+
+DIALECT: Final = Dialect(
+    name=NAME,
+    tools=tools,
+    refuse=refusal,
+    fail=failed,
+    fields=FIELDS,
+)

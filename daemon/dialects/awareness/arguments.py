@@ -106,6 +106,7 @@ class RecordArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 _NAMES: Final = {str: "string", int: "integer", bool: "boolean", float: "number"}
+_LIST_SCHEMA: Final[dict[str, Any]] = {"type": "array", "items": {"type": "object"}}
 
 
 def schema(
@@ -121,10 +122,7 @@ def schema(
     for field in msgspec.structs.fields(arguments):
         if field.name in hidden:
             continue
-        shown: dict[str, Any] = {}
-        kind = _kind(field.type)
-        if kind:
-            shown["type"] = kind
+        shown = _type_schema(field.type)
         if choices and field.name in choices:
             shown["enum"] = list(choices[field.name])
         if field.required:
@@ -140,16 +138,16 @@ def schema(
     return found
 
 
-def _kind(type_: Any) -> str | None:
+def _type_schema(type_: Any) -> dict[str, Any]:
+    """The schema of a field's type. Every array has items, which model APIs insist on."""
     if type_ is Any:
-        return None
+        return {"anyOf": [{"type": "string"}, {"type": "object"}, {**_LIST_SCHEMA}]}
     if type_ == Mapping:
-        return "object"
+        return {"type": "object"}
     if type_ == Listing:
-        return "array"
-    if type_ in _NAMES:
-        return _NAMES[type_]
-    return next((_NAMES[part] for part in get_args(type_) if part in _NAMES), None)
+        return {**_LIST_SCHEMA}
+    parts = (type_, *get_args(type_))
+    return {"type": next(_NAMES[part] for part in parts if part in _NAMES)}
 
 
 # --- checks that tools share ------------------------------------------------------------------

@@ -1,30 +1,154 @@
-"""A memory, as this dialect calls a bank: found by its id, created by writing, filtered by people.
+"""Memories: this dialect's name for banks. Finds one to read from, or one to write to.
 
-The default memory always exists. Another one that nothing was written to is an error to read: an
-empty answer would hide a misspelt id.
+Reading creates nothing. The default memory is read as an empty one until something is written to
+it. Any other memory that does not exist is an error: an empty answer would hide a misspelt id.
 """
 
-from daemon.tools.specification import Context, Missing
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from daemon.tools.context import Context
+from daemon.tools.errors import Missing
 from daemon.tools.toolkit import Toolkit, provenance
-from store.errors import BankExists, BankNotFound
-from store.model import Filters, Provenance
+from store.engine import ANY
+from store.errors import BankExists, BankNotFound, NotFound
+from store.model import (
+    AgentProfile,
+    Card,
+    Day,
+    Filters,
+    Found,
+    Item,
+    Kind,
+    Page,
+    Provenance,
+    Query,
+    Risk,
+    Skill,
+    Task,
+)
 
-DIALECT = "awareness"
+NAME: Final = "awareness"
 
 
-async def to_read(toolkit: Toolkit, context: Context, memory_id: str) -> str:
-    """The bank to read from; the default one is made if need be, another one must be there."""
+class Reads(Protocol):
+    """The operations of the engine that read a memory."""
+
+    async def search(self, query: Query) -> Found: ...
+    async def recent(
+        self, bank: str, *, kinds: Sequence[Kind] = (), filters: Filters = ANY, limit: int = 20
+    ) -> Page: ...
+    async def timeline(
+        self,
+        bank: str,
+        *,
+        filters: Filters = ANY,
+        limit: int = 50,
+        offset: int = 0,
+        newest_first: bool = True,
+    ) -> Page: ...
+    async def days(
+        self, bank: str, *, filters: Filters = ANY, each: int = 12, limit: int = 90
+    ) -> list[Day]: ...
+    async def chunks(self, bank: str, document: str) -> list[Item]: ...
+    async def card(self, bank: str, id: str) -> Card: ...
+    async def cards(
+        self, bank: str, *, filters: Filters = ANY, limit: int = 50, offset: int = 0
+    ) -> tuple[list[Card], int]: ...
+    async def tasks(
+        self, bank: str, *, filters: Filters = ANY, limit: int = 50, offset: int = 0
+    ) -> tuple[list[Task], int]: ...
+    async def risks(
+        self, bank: str, *, filters: Filters = ANY, limit: int = 50, offset: int = 0
+    ) -> tuple[list[Risk], int]: ...
+    async def skills(
+        self, bank: str, *, filters: Filters = ANY, limit: int = 50
+    ) -> list[Skill]: ...
+    async def profiles(self, bank: str) -> list[AgentProfile]: ...
+
+
+class EmptyMemory:
+    """The answers of a memory that nothing was written to. It touches no storage."""
+
+    async def search(self, query: Query) -> Found:
+        return Found(mode=query.mode)
+
+    async def recent(
+        self, bank: str, *, kinds: Sequence[Kind] = (), filters: Filters = ANY, limit: int = 20
+    ) -> Page:
+        return Page(items=(), total=0)
+
+    async def timeline(
+        self,
+        bank: str,
+        *,
+        filters: Filters = ANY,
+        limit: int = 50,
+        offset: int = 0,
+        newest_first: bool = True,
+    ) -> Page:
+        return Page(items=(), total=0)
+
+    async def days(
+        self, bank: str, *, filters: Filters = ANY, each: int = 12, limit: int = 90
+    ) -> list[Day]:
+        return []
+
+    async def chunks(self, bank: str, document: str) -> list[Item]:
+        raise NotFound("document", document)
+
+    async def card(self, bank: str, id: str) -> Card:
+        raise NotFound("card", id)
+
+    async def cards(
+        self, bank: str, *, filters: Filters = ANY, limit: int = 50, offset: int = 0
+    ) -> tuple[list[Card], int]:
+        return [], 0
+
+    async def tasks(
+        self, bank: str, *, filters: Filters = ANY, limit: int = 50, offset: int = 0
+    ) -> tuple[list[Task], int]:
+        return [], 0
+
+    async def risks(
+        self, bank: str, *, filters: Filters = ANY, limit: int = 50, offset: int = 0
+    ) -> tuple[list[Risk], int]:
+        return [], 0
+
+    async def skills(self, bank: str, *, filters: Filters = ANY, limit: int = 50) -> list[Skill]:
+        return []
+
+    async def profiles(self, bank: str) -> list[AgentProfile]:
+        return []
+
+
+_EMPTY: Final = EmptyMemory()
+
+
+class MemoryReader(Struct, frozen=True, kw_only=True, eq=False):
+    """A memory to read from. `now` is unix milliseconds, UTC."""
+
+    bank: str
+    engine: Reads
+    now: Callable[[], int]
+
+
+def to_read(toolkit: Toolkit, context: Context, memory_id: str) -> MemoryReader:
+    """The memory to read; raises `Missing` unless it exists or is the default one."""
     name = memory_id or context.bank
     try:
-        return toolkit.engine.bank(name).name
+        found = toolkit.engine.bank(name)
     except BankNotFound:
-        if memory_id and memory_id != context.bank:
+        if name != context.bank:
             raise Missing(f"Memory '{memory_id}' not found.") from None
-        return await to_write(toolkit, context, memory_id)
+        return MemoryReader(bank=name, engine=_EMPTY, now=toolkit.now)
+    return MemoryReader(bank=found.name, engine=toolkit.engine, now=toolkit.now)
 
 
 async def to_write(toolkit: Toolkit, context: Context, memory_id: str) -> str:
-    """The bank to write to, made if need be."""
+    """The bank to write to, created if it does not exist."""
     name = memory_id or context.bank
     try:
         return toolkit.engine.bank(name).name
@@ -32,13 +156,14 @@ async def to_write(toolkit: Toolkit, context: Context, memory_id: str) -> str:
         pass
     try:
         return (await toolkit.engine.create_bank(name)).name
-    except BankExists:  # somebody else was quicker
+    except BankExists:  # created by another call in the meantime
         return toolkit.engine.bank(name).name
 
 
-def people(user_id: str, agent_role: str = "", session_id: str = "") -> Filters:
+def filters_for(user_id: str, agent_role: str = "", session_id: str = "") -> Filters:
+    """Filters for the labels of a call; an empty label does not filter."""
     return Filters(user=user_id or None, role=agent_role or None, session=session_id or None)
 
 
-def from_here(context: Context) -> Provenance:
-    return provenance(context, DIALECT)
+def provenance_of(context: Context) -> Provenance:
+    return provenance(context, NAME)

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from daemon.tools.specification import ArgumentsRefused
+from daemon.tools.errors import ArgumentsRefused
 from protocol.mcp import CallToolResult, TextContent
 from store.errors import BankNotFound
 

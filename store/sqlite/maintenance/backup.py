@@ -16,7 +16,8 @@ from store.model import BackedUp
 from store.sqlite.connection import APPLICATION_ID, Connection, copy_database, run_on_file
 from store.sqlite.files import create_private, make_private_directory, sync_directory, sync_file
 from store.sqlite.migrate import migrations
-from store.sqlite.rows.items import SELECT, is_sound
+from store.sqlite.rows.items import SELECT
+from store.sqlite.rows.table import is_sound
 from store.sqlite.storage_errors import BROKEN
 
 KEEP: Final = 5

@@ -32,7 +32,8 @@ from store.errors import EraseIncomplete, InvalidInput, NotFound
 from store.model import Erased
 from store.sqlite.connection import Connection, checkpoint, run_on_file
 from store.sqlite.files import sync_directory
-from store.sqlite.rows.memories import Changes, delete_rows
+from store.sqlite.rows.memories import delete_rows
+from store.sqlite.rows.transaction import WriteTransaction
 from store.sqlite.storage_errors import BROKEN, errno_name
 
 WAIT_SECONDS: Final = 6.0  # a little longer than the deadline of a reader
@@ -41,7 +42,12 @@ PAUSE_SECONDS: Final = 0.05
 
 
 def remove(
-    changes: Changes, ids: Sequence[str], *, reason: str, now: int, documents: Sequence[str] = ()
+    changes: WriteTransaction,
+    ids: Sequence[str],
+    *,
+    reason: str,
+    now: int,
+    documents: Sequence[str] = (),
 ) -> Erased:
     """Step 1. Items may be forgotten already; an unknown id raises `NotFound`."""
     connection = changes.connection

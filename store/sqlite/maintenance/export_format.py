@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from store.errors import ImportRefused, InvalidInput
 from store.model import DOCUMENT_LIMIT, TEXT_LIMIT, AgentProfile, Kind, Provenance
 from store.sqlite.rows.details import check_details
-from store.sqlite.rows.memories import encode_provenance
+from store.sqlite.rows.prepared import encode_provenance
 from store.sqlite.rows.skills import check_profile
 from store.validate import check_finite, check_share, check_text, check_time, encode_json
 

@@ -16,23 +16,15 @@ from store.model import Checked, Problem
 from store.ranking.tokenizer import index_text
 from store.sqlite.connection import Connection
 from store.sqlite.files import replace_file
-from store.sqlite.rows.documents import DOCUMENT_COLUMNS
-from store.sqlite.rows.items import (
-    COLUMNS,
-    LIVE,
-    SELECT,
-    Row,
-    is_sound,
-    item_from,
-    item_of,
-    searchable,
-)
-from store.sqlite.rows.memories import changing, count_words
-from store.sqlite.rows.skills import PROFILE_COLUMNS, PROFILES
+from store.sqlite.rows.documents import DOCUMENTS
+from store.sqlite.rows.items import ITEMS, LIVE, SELECT, item_of, searchable
+from store.sqlite.rows.prepared import count_words, tokens_of
+from store.sqlite.rows.skills import PROFILES
+from store.sqlite.rows.table import Columns, RowDamaged, Table, is_sound
+from store.sqlite.rows.transaction import counted
 
 QUARANTINE: Final = "damaged.jsonl"
 _BATCH: Final = 500
-_DOCUMENTS: Final = f"SELECT {', '.join(DOCUMENT_COLUMNS)}, digest FROM documents"
 
 _FINDABLE: Final = f"SELECT id FROM items WHERE {LIVE}"
 _WORDS: Final = "SELECT id FROM words_docsize"
@@ -51,7 +43,7 @@ _DIFFERENCES: Final = (
 class _Damaged(NamedTuple):
     kind: str
     columns: tuple[str, ...]
-    row: Row
+    row: Columns
 
 
 def check(connection: Connection, bank: str) -> Checked:
@@ -79,10 +71,10 @@ def _check(connection: Connection, bank: str) -> Checked:
         problems.append(Problem(name="rows-damaged", part="items", count=items))
     if wrong_words:
         problems.append(Problem(name="words-wrong", part="words", count=wrong_words))
-    documents = sum(not is_sound(row) for row in connection.execute(_DOCUMENTS))
+    documents = sum(not is_sound(row) for row in connection.execute(DOCUMENTS.select))
     if documents:
         problems.append(Problem(name="rows-damaged", part="documents", count=documents))
-    profiles = sum(not is_sound(row) for row in connection.execute(PROFILES))
+    profiles = sum(not is_sound(row) for row in connection.execute(PROFILES.select))
     if profiles:
         problems.append(Problem(name="rows-damaged", part="profiles", count=profiles))
     wrong_vectors = sum(1 for _ in _wrong_vectors(connection))
@@ -113,9 +105,9 @@ def _repair(connection: Connection, directory: Path) -> int:
     connection.execute("REINDEX")  # indexes are derived from the rows too
     connection.execute("BEGIN IMMEDIATE")
     try:
-        damaged = _damaged_rows(connection, "item", COLUMNS, SELECT)
-        damaged += _damaged_rows(connection, "document", DOCUMENT_COLUMNS, _DOCUMENTS)
-        damaged += _damaged_rows(connection, "profile", PROFILE_COLUMNS, PROFILES)
+        damaged = _damaged_rows(connection, "item", ITEMS)
+        damaged += _damaged_rows(connection, "document", DOCUMENTS)
+        damaged += _damaged_rows(connection, "profile", PROFILES)
         if damaged:
             _quarantine(directory / QUARANTINE, damaged)
         for kind, _, row in damaged:
@@ -158,7 +150,7 @@ def rebuild_words(connection: Connection) -> int:
 
 def forget_vectors(connection: Connection) -> int:
     """Mark every vector as pending."""
-    with changing(connection) as changes:
+    with counted(connection) as changes:
         return connection.execute(
             "UPDATE vectors SET model = NULL, bytes = NULL, change = ?", (changes.next(),)
         ).rowcount
@@ -166,7 +158,7 @@ def forget_vectors(connection: Connection) -> int:
 
 def _realign_vector_rows(connection: Connection) -> None:
     connection.execute(f"DELETE FROM vectors WHERE item NOT IN (SELECT id FROM items WHERE {LIVE})")
-    with changing(connection) as changes:
+    with counted(connection) as changes:
         change = changes.next()
         connection.execute(
             f"INSERT INTO vectors (item, change) SELECT id, ? FROM items WHERE {LIVE}"
@@ -199,29 +191,31 @@ _FINITE: Final = bytes(byte for byte in range(256) if byte & 0x7C != 0x7C)
 
 
 def _damaged_profiles(connection: Connection) -> list[tuple[int]]:
-    rows = connection.execute(f"SELECT rowid, {', '.join(PROFILE_COLUMNS)}, digest FROM profiles")
+    rows = connection.execute(f"SELECT rowid, {', '.join(PROFILES.columns)}, digest FROM profiles")
     return [(row[0],) for row in rows if not is_sound(row[1:])]
 
 
 def _check_items(connection: Connection) -> tuple[int, int]:
     damaged = wrong_words = 0
     for row in _rows(connection, f"{SELECT} WHERE items.id > ?"):
-        if not is_sound(row):
+        try:
+            item = ITEMS.read(row)
+        except RowDamaged:
             damaged += 1
             continue
-        if row[COLUMNS.index("forgotten_at")] is not None:
+        if item.forgotten_at is not None:
             continue
-        found = connection.execute("SELECT tokens FROM words WHERE rowid = ?", (row[0],)).fetchone()
-        if found is not None and found[0] != index_text(searchable(item_from(row))):
+        found = connection.execute(
+            "SELECT tokens FROM words WHERE rowid = ?", (item.id,)
+        ).fetchone()
+        if found is not None and found[0] != tokens_of(item):
             wrong_words += 1
     return damaged, wrong_words
 
 
-def _damaged_rows(
-    connection: Connection, kind: str, columns: tuple[str, ...], select: str
-) -> list[_Damaged]:
-    rows = connection.execute(select)
-    return [_Damaged(kind, columns, row) for row in rows if not is_sound(row)]
+def _damaged_rows(connection: Connection, kind: str, table: Table[Any]) -> list[_Damaged]:
+    rows = connection.execute(table.select)
+    return [_Damaged(kind, table.columns, row) for row in rows if not is_sound(row)]
 
 
 @contextmanager
@@ -238,7 +232,7 @@ def _tolerant(connection: Connection) -> Generator[None]:
         connection.text_factory = str
 
 
-def _rows(connection: Connection, select: str) -> Iterator[Row]:
+def _rows(connection: Connection, select: str) -> Iterator[Columns]:
     """Read rows in batches by ascending rowid; `select` ends with a condition on the last one."""
     last = -1
     while rows := connection.execute(

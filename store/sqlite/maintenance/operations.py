@@ -13,6 +13,7 @@ import anyio
 from msgspec.structs import replace
 
 from store import log
+from store.arguments import bank_argument, callback, page_arguments, path_argument, texts
 from store.engine import Progress
 from store.errors import (
     InvalidInput,
@@ -33,17 +34,17 @@ from store.model import (
     SessionActivity,
     Stats,
 )
-from store.sqlite.bank_access import LONG_READ_SECONDS, BankAccess, check_page, in_changes, shielded
+from store.sqlite.bank_access import LONG_READ_SECONDS, BankAccess, in_changes, shielded
 from store.sqlite.banks import DATABASE
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
 from store.sqlite.maintenance import backup, erase, integrity, portability
 from store.sqlite.migrate import migrate
 from store.sqlite.open_bank import SNAPSHOT, OpenBank, claim
-from store.sqlite.rows import memories, stats
-from store.sqlite.rows.memories import Changes
+from store.sqlite.rows import listing, stats
+from store.sqlite.rows.transaction import WriteTransaction
 from store.sqlite.storage_errors import errno_name, file_error, file_errors
-from store.validate import check_labels
+from store.validate import check_labels, storable_text
 
 IMPORT_BATCH: Final = 200
 BACKUPS_KEPT: Final = backup.KEEP
@@ -55,13 +56,15 @@ class Maintenance(BankAccess):
     erase_wait_seconds = erase.WAIT_SECONDS
 
     async def stats(self, bank: str) -> Stats:
+        bank = bank_argument(bank)
         async with self._banks.use(bank) as opened:
             return await opened.database.read(
                 lambda connection: stats.stats(connection, opened.name, opened.directory)
             )
 
     async def sessions_in(self, bank: str, *, limit: int = 50) -> list[SessionActivity]:
-        check_page(limit, 0)
+        bank = bank_argument(bank)
+        limit, _ = page_arguments(limit)
         return await self._read(bank, lambda connection: stats.sessions(connection, limit=limit))
 
     def health(self) -> EngineHealth:
@@ -86,10 +89,12 @@ class Maintenance(BankAccess):
         )
 
     async def check(self, bank: str) -> Checked:
+        bank = bank_argument(bank)
         async with self._banks.use(bank) as opened:
             return await self._check(opened)
 
     async def repair(self, bank: str) -> Checked:
+        bank = bank_argument(bank)
         async with self._banks.use(bank) as opened:
 
             def repair(connection: Connection) -> int:
@@ -106,6 +111,7 @@ class Maintenance(BankAccess):
             return checked
 
     async def rebuild(self, bank: str) -> Checked:
+        bank = bank_argument(bank)
         async with self._banks.use(bank) as opened:
             began = time.monotonic()
             items = await opened.database.write(integrity.rebuild_words)
@@ -116,6 +122,8 @@ class Maintenance(BankAccess):
             return await self._check(opened)
 
     async def export(self, bank: str, path: Path, *, progress: Progress | None = None) -> Exported:
+        bank, path = bank_argument(bank), path_argument("path", path)
+        progress = callback("progress", progress)
         async with self._banks.use(bank) as opened:
 
             def work(connection: Connection) -> Exported:
@@ -129,6 +137,8 @@ class Maintenance(BankAccess):
     async def import_file(
         self, bank: str, path: Path, *, progress: Progress | None = None
     ) -> Imported:
+        bank, path = bank_argument(bank), path_argument("path", path)
+        progress = callback("progress", progress)
         try:
             total = await anyio.to_thread.run_sync(portability.verify, path)
         except OSError as error:
@@ -144,6 +154,7 @@ class Maintenance(BankAccess):
         return Imported(bank=bank, created=created, known=known)
 
     async def back_up(self, bank: str) -> BackedUp:
+        bank = bank_argument(bank)
         async with self._banks.use(bank) as opened, opened.copying:
             began = time.monotonic()
             made = await self._back_up(opened.bank, opened.database)
@@ -151,6 +162,7 @@ class Maintenance(BankAccess):
             return made
 
     async def backups(self, bank: str) -> list[BackedUp]:
+        bank = bank_argument(bank)
         directory = self._banks.backups(self._banks.get(bank))
 
         def listing() -> list[BackedUp]:
@@ -160,6 +172,7 @@ class Maintenance(BankAccess):
         return await anyio.to_thread.run_sync(listing)
 
     async def restore(self, bank: str, name: str) -> BackedUp:
+        bank, name = bank_argument(bank), storable_text("name", name)
         known = self._banks.get(bank)
         backups = self._banks.backups(known)
         began = time.monotonic()
@@ -194,25 +207,28 @@ class Maintenance(BankAccess):
         documents: Sequence[str] = (),
         reason: str = "asked for",
     ) -> Erased:
+        bank, ids = bank_argument(bank), texts("ids", ids)
+        documents, reason = texts("documents", documents), storable_text("reason", reason)
         check_labels(reason=reason)
         now = self._now()
 
-        def work(changes: Changes) -> Erased:
+        def work(changes: WriteTransaction) -> Erased:
             return erase.remove(changes, ids, documents=documents, reason=reason, now=now)
 
         return await self._erase(bank, work)
 
     async def erase_forgotten(self, bank: str, *, reason: str = "asked for") -> Erased:
+        bank, reason = bank_argument(bank), storable_text("reason", reason)
         check_labels(reason=reason)
         now = self._now()
 
-        def work(changes: Changes) -> Erased:
-            ids = memories.forgotten_ids(changes.connection)
+        def work(changes: WriteTransaction) -> Erased:
+            ids = listing.forgotten_ids(changes.connection)
             return erase.remove(changes, ids, reason=reason, now=now)
 
         return await self._erase(bank, work)
 
-    async def _erase(self, bank: str, work: Callable[[Changes], Erased]) -> Erased:
+    async def _erase(self, bank: str, work: Callable[[WriteTransaction], Erased]) -> Erased:
         """All steps of `erase.py`. The catalogue records the erase until the last step is done."""
 
         async def erase_all(opened: OpenBank) -> Erased:

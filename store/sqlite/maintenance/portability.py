@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, Final, assert_never
 
 import msgspec
+import orjson
+from msgspec.structs import asdict
 
 from store.engine import Progress
 from store.errors import ImportRefused
@@ -40,17 +42,16 @@ from store.sqlite.maintenance.export_format import (
     check_record,
     decode_line,
 )
-from store.sqlite.rows.documents import DOCUMENT_COLUMNS, document_of
-from store.sqlite.rows.items import COLUMNS, LIVE, SELECT, as_stored, digest_of, item_of
-from store.sqlite.rows.memories import Changes, Prepared, insert_row, tokens_of
-from store.sqlite.rows.skills import PROFILES, profile_of
+from store.sqlite.rows.documents import DOCUMENTS, DocumentRow
+from store.sqlite.rows.items import ITEMS, LIVE, SELECT, ItemRow
+from store.sqlite.rows.memories import insert_row
+from store.sqlite.rows.prepared import Prepared, encode_provenance, tokens_of
+from store.sqlite.rows.skills import PROFILES, profile_of, profile_row
+from store.sqlite.rows.transaction import WriteTransaction
 
-_DOCUMENTS: Final = f"SELECT {', '.join(DOCUMENT_COLUMNS)}, digest FROM documents ORDER BY id"
-# Not exported: internal numbers, and the state of forgotten items.
-_PRIVATE: Final = ("id", "forgotten_at", "forgotten_by")
-_JSON: Final = ("tags", "metadata", "details", "provenance")
-_ITEM_FIELDS: Final = tuple(name for name in COLUMNS if name not in _PRIVATE)
-_DOCUMENT_FIELDS: Final = tuple(name for name in DOCUMENT_COLUMNS if name != "id")
+# Columns that are not exported: row numbers and the state of a forget.
+_PRIVATE: Final = frozenset(("id", "forgotten_at", "forgotten_by"))
+_JSON: Final = frozenset(("tags", "metadata", "details", "provenance"))
 
 
 def export(
@@ -65,7 +66,7 @@ def export(
         with os.fdopen(descriptor, "wb") as file:
 
             def write(record: dict[str, Any]) -> None:
-                line = msgspec.json.encode(record) + b"\n"
+                line = orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
                 digest.update(line)
                 file.write(line)
 
@@ -131,7 +132,7 @@ def batches(path: Path, size: int) -> Iterator[list[Record]]:
         yield batch
 
 
-def take(changes: Changes, records: Iterable[Record]) -> tuple[int, int]:
+def take(changes: WriteTransaction, records: Iterable[Record]) -> tuple[int, int]:
     """Import records in their order; returns how many were new and how many existed."""
     created = known = 0
     for record in records:
@@ -157,14 +158,10 @@ def _count(connection: Connection) -> int:
 
 
 def _records(connection: Connection) -> Iterator[dict[str, Any]]:
-    for row in connection.execute(_DOCUMENTS):
-        document_of(row)
-        values = dict(zip(DOCUMENT_COLUMNS, row, strict=False))
-        yield {"type": "document"} | {name: _plain(name, values[name]) for name in _DOCUMENT_FIELDS}
-    for row in connection.execute(f"{SELECT} WHERE {LIVE} ORDER BY items.id"):
-        item_of(row)
-        values = dict(zip(COLUMNS, row, strict=False))
-        yield {"type": "item"} | {name: _plain(name, values[name]) for name in _ITEM_FIELDS}
+    for columns in connection.execute(f"{DOCUMENTS.select} ORDER BY id"):
+        yield {"type": "document"} | _exported(DOCUMENTS.read(columns))
+    for columns in connection.execute(f"{SELECT} WHERE {LIVE} ORDER BY items.id"):
+        yield {"type": "item"} | _exported(ITEMS.read(columns))
     for card, snippet, session, item in connection.execute(
         "SELECT items.public_id, snippet, evidence.session, item FROM evidence"
         f" JOIN items ON items.id = evidence.card WHERE {LIVE}"
@@ -173,8 +170,10 @@ def _records(connection: Connection) -> Iterator[dict[str, Any]]:
         yield {
             "type": "evidence", "card": card, "snippet": snippet, "session": session, "item": item,
         }  # fmt: skip
-    for row in connection.execute(f"{PROFILES} ORDER BY agent_role"):
-        yield {"type": "profile", "fields": profile_of(row), "updated_at": row[2]}
+    for columns in connection.execute(f"{PROFILES.select} ORDER BY agent_role"):
+        row = PROFILES.read(columns)
+        fields = msgspec.to_builtins(profile_of(row))
+        yield {"type": "profile", "fields": fields, "updated_at": row.updated_at}
     for system, original_id, public_id in connection.execute(
         "SELECT system, original_id, public_id FROM origins ORDER BY system, original_id"
     ):
@@ -183,19 +182,36 @@ def _records(connection: Connection) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
+def _exported(row: DocumentRow | ItemRow) -> dict[str, Any]:
+    return {
+        name: _plain(name, value) for name, value in asdict(row).items() if name not in _PRIVATE
+    }
+
+
 def _plain(name: str, value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
-    return msgspec.json.decode(value) if name in _JSON else value
+    return orjson.loads(value) if name in _JSON else value
+
+
+def _imported(record: ItemRecord | DocumentRecord) -> dict[str, Any]:
+    """The columns of a record, without the private ones."""
+    return {name: _stored(name, value) for name, value in asdict(record).items()}
 
 
 def _stored(name: str, value: Any) -> Any:
-    if name == "sameness" and value is not None:
+    if value is None:
+        return None
+    if name == "sameness":
         return bytes.fromhex(value)
-    return msgspec.json.encode(value).decode() if name in _JSON else value
+    if isinstance(value, float):
+        return value + 0.0  # SQLite returns 0.0 for -0.0, and the digest must match
+    if name == "provenance":
+        return encode_provenance(value)
+    return orjson.dumps(value).decode() if name in _JSON else value
 
 
-def _take(changes: Changes, record: Record) -> bool:
+def _take(changes: WriteTransaction, record: Record) -> bool:
     """Keep a record; False when the bank has it, or something in its place."""
     match record:
         case ItemRecord():
@@ -212,28 +228,22 @@ def _take(changes: Changes, record: Record) -> bool:
             assert_never(record)
 
 
-def _take_item(changes: Changes, record: ItemRecord) -> bool:
+def _take_item(changes: WriteTransaction, record: ItemRecord) -> bool:
     connection = changes.connection
     if _has(connection, "items", record.public_id):
         return False
     if record.document is not None and not _has(connection, "documents", record.document):
         return False  # the bank has another version of this document
-    values = [
-        as_stored(name, _stored(name, getattr(record, name))) if name in _ITEM_FIELDS else None
-        for name in COLUMNS
-    ]
-    values[0] = 0
-    for column in ("sameness", "key"):
-        at = COLUMNS.index(column)
+    row = ItemRow(id=0, forgotten_at=None, forgotten_by=None, **_imported(record))
+    for column, value in (("sameness", row.sameness), ("key", row.key)):
         existing = connection.execute(
-            f"SELECT 1 FROM items WHERE kind = ? AND {column} = ? AND {LIVE}",
-            (record.kind, values[at]),
+            f"SELECT 1 FROM items WHERE kind = ? AND {column} = ? AND {LIVE}", (row.kind, value)
         ).fetchone()
         if existing is not None:
             return False  # the bank has an equal item, or a newer one with the same key
     insert_row(
         changes,
-        Prepared(values=tuple(values), tokens=tokens_of(values)),
+        Prepared(row=row, tokens=tokens_of(row)),
         document=record.document,
         position=record.position,
     )
@@ -245,7 +255,7 @@ def _has(connection: Connection, table: str, id: str) -> bool:
     return row is not None
 
 
-def _take_document(changes: Changes, record: DocumentRecord) -> bool:
+def _take_document(changes: WriteTransaction, record: DocumentRecord) -> bool:
     connection = changes.connection
     known = connection.execute(
         "SELECT 1 FROM documents WHERE public_id = ? OR (source = ? AND source_id = ?)",
@@ -253,16 +263,11 @@ def _take_document(changes: Changes, record: DocumentRecord) -> bool:
     ).fetchone()
     if known is not None:
         return False
-    row = [changes.next(), *(_stored(name, getattr(record, name)) for name in _DOCUMENT_FIELDS)]
-    marks = ", ".join("?" * (len(row) + 1))
-    connection.execute(
-        f"INSERT INTO documents ({', '.join(DOCUMENT_COLUMNS)}, digest) VALUES ({marks})",
-        (*row, digest_of(row)),
-    )
+    DOCUMENTS.insert(connection, DocumentRow(id=changes.next(), **_imported(record)))
     return True
 
 
-def _take_evidence(changes: Changes, record: EvidenceRecord) -> bool:
+def _take_evidence(changes: WriteTransaction, record: EvidenceRecord) -> bool:
     return bool(
         changes.connection.execute(
             "INSERT OR IGNORE INTO evidence (card, snippet, session, item)"
@@ -272,19 +277,16 @@ def _take_evidence(changes: Changes, record: EvidenceRecord) -> bool:
     )
 
 
-def _take_profile(changes: Changes, record: ProfileRecord) -> bool:
-    fields = msgspec.json.encode(record.fields).decode()
-    row = (record.fields.agent_role, fields, record.updated_at)
+def _take_profile(changes: WriteTransaction, record: ProfileRecord) -> bool:
+    row = profile_row(record.fields, record.updated_at)
     return bool(
         changes.connection.execute(
-            "INSERT OR IGNORE INTO profiles (agent_role, fields, updated_at, digest)"
-            " VALUES (?, ?, ?, ?)",
-            (*row, digest_of(row)),
+            f"{PROFILES.insert_statement} ON CONFLICT DO NOTHING", PROFILES.written(row)
         ).rowcount
     )
 
 
-def _take_origin(changes: Changes, record: OriginRecord) -> bool:
+def _take_origin(changes: WriteTransaction, record: OriginRecord) -> bool:
     return bool(
         changes.connection.execute(
             "INSERT OR IGNORE INTO origins (system, original_id, public_id) VALUES (?, ?, ?)",

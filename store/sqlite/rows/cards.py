@@ -30,7 +30,10 @@ from store.ranking.similarity import (
 )
 from store.sqlite.database import Connection
 from store.sqlite.rows.items import find
-from store.sqlite.rows.memories import Changes, change_item, insert_row, listing, prepare
+from store.sqlite.rows.listing import listing
+from store.sqlite.rows.memories import change_item, insert_row
+from store.sqlite.rows.prepared import prepare
+from store.sqlite.rows.transaction import WriteTransaction
 from store.validate import (
     check_choice,
     check_finite,
@@ -62,29 +65,29 @@ def check(card: NewCard) -> None:
         check_labels(session=evidence.session, item=evidence.item)
 
 
-def put(changes: Changes, card: NewCard, now: int) -> CardOutcome:
+def put(transaction: WriteTransaction, card: NewCard, now: int) -> CardOutcome:
     """Keep a card, recognise it, or let it take the place of the one it renews."""
     check(card)
-    old = _replaced(changes.connection, card)
+    old = _replaced(transaction.connection, card)
     if old is not None and card.supersedes is None and _is_duplicate(old, card):
-        _repeat(changes, old, card, now)
+        _repeat(transaction, old, card, now)
         return CardOutcome(id=old.id, outcome="duplicate", other=old.id)
     prepared = prepare(_item(card, old), now)
-    made = insert_row(changes, prepared, document=None, position=None)
-    _add_evidence(changes.connection, made.rowid, card.evidence, card.session)
+    made = insert_row(transaction, prepared, document=None, position=None)
+    _add_evidence(transaction.connection, made.rowid, card.evidence, card.session)
     if old is None:
         return CardOutcome(id=made.id, outcome="created")
-    change_item(changes, old, now, superseded_by=made.id, status="superseded")
+    change_item(transaction, old, now, superseded_by=made.id, status="superseded")
     return CardOutcome(id=made.id, outcome="superseded", other=old.id)
 
 
-def change(changes: Changes, id: str, now: int, *, status: str | None = None) -> Card:
+def change(transaction: WriteTransaction, id: str, now: int, *, status: str | None = None) -> Card:
     """Change what may change about a card without a new version of it: its status."""
-    item = find(changes.connection, id, kind="card")
+    item = find(transaction.connection, id, kind="card")
     if status is not None:
         check_choice("status", status, CARD_STATUSES)
-        item = change_item(changes, item, now, status=status)
-    return card_of(changes.connection, item)
+        item = change_item(transaction, item, now, status=status)
+    return card_of(transaction.connection, item)
 
 
 def page(
@@ -201,7 +204,7 @@ def _is_duplicate(old: Item, card: NewCard) -> bool:
     return same_substance(f"{old.title}\n{old.text}", f"{card.title}\n{card.summary}")
 
 
-def _repeat(changes: Changes, old: Item, card: NewCard, now: int) -> None:
+def _repeat(transaction: WriteTransaction, old: Item, card: NewCard, now: int) -> None:
     """A known card said again: more evidence, more tags, as sure as the surer of the two."""
     fields: dict[str, Any] = {"repeats": old.repeats + 1}
     tags = tuple(dict.fromkeys((*old.tags, *card.tags)))
@@ -209,8 +212,8 @@ def _repeat(changes: Changes, old: Item, card: NewCard, now: int) -> None:
         fields["tags"] = encode_json("tags", tags)
     if card.confidence is not None:
         fields["confidence"] = max(card.confidence, old.confidence or 0.0)
-    change_item(changes, old, now, **fields)
-    _add_evidence(changes.connection, old.rowid, card.evidence, card.session)
+    change_item(transaction, old, now, **fields)
+    _add_evidence(transaction.connection, old.rowid, card.evidence, card.session)
 
 
 def _add_evidence(

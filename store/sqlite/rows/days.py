@@ -12,7 +12,7 @@ import msgspec
 from store.model import Day, Filters, Kind
 from store.sqlite.database import Connection
 from store.sqlite.rows.items import where
-from store.sqlite.rows.memories import listing
+from store.sqlite.rows.listing import listing
 
 DAY_MS: Final = 86_400_000
 _EPOCH: Final = date(1970, 1, 1)

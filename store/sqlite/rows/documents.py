@@ -1,24 +1,26 @@
-"""Documents: whole texts from elsewhere, known by source and source_id, found by their chunks.
+"""Documents: whole texts from other systems, identified by `source` and `source_id`.
 
-Putting a document again replaces it: chunks whose text is the same keep their ids, take over its
-title, user and time, and keep their vectors if that leaves their words the same; chunks that are
-gone are deleted. A document that has not changed costs one look.
+A document is found through its chunks. Putting it again replaces it. Chunks with the same text keep
+their ids and take over the new title, user and time; they also keep their vectors, unless that
+changes their tokens. Chunks whose text no longer occurs are deleted. A document that has not
+changed is recognised by one read.
 """
 
 import secrets
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
+import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
-from store.border import typed
 from store.chunking import Chunk, chunk_ids, chunks
 from store.engine import Progress
 from store.errors import InvalidInput, NotFound
 from store.model import (
     DOCUMENT_LIMIT,
     Document,
+    DocumentHeader,
     Item,
     NewDocument,
     NewMemory,
@@ -26,33 +28,63 @@ from store.model import (
     Upserted,
 )
 from store.sqlite.database import Connection
-from store.sqlite.rows.items import COLUMNS, LIVE, SELECT, RowDamaged, digest_of, is_sound, item_of
-from store.sqlite.rows.memories import (
-    Changes,
-    Prepared,
-    delete_rows,
-    encode_provenance,
-    follow_row,
-    insert_row,
-    prepare,
-)
+from store.sqlite.rows.items import LIVE, SELECT, item_of
+from store.sqlite.rows.memories import delete_rows, follow_row, insert_row
+from store.sqlite.rows.prepared import Prepared, encode_provenance, prepare
+from store.sqlite.rows.table import RowDamaged, Table
+from store.sqlite.rows.transaction import WriteTransaction
 from store.validate import check_labels, check_text, check_time, encode_json
 
-DOCUMENT_COLUMNS: Final[tuple[str, ...]] = (
-    "id", "public_id", "source", "source_id", "title", "body", "author", "url", "content_type",
-    "metadata", "created_at", "updated_at", "indexed_at", "run", "chunks",
-)  # fmt: skip
-_SELECT: Final = f"SELECT {', '.join(DOCUMENT_COLUMNS)}, digest FROM documents"
-PUBLIC_ID: Final = COLUMNS.index("public_id")
-# What a chunk has from its document, and takes over when the document comes anew.
+
+class DocumentRow(Struct, frozen=True):
+    """A row of the table `documents`. `Document` describes these fields."""
+
+    id: int
+    public_id: str
+    source: str
+    source_id: str
+    title: str
+    body: str
+    author: str | None
+    url: str | None
+    content_type: str
+    metadata: str  # JSON
+    created_at: int
+    updated_at: int
+    indexed_at: int
+    run: str | None
+    chunks: int
+
+
+class _HeaderRow(Struct, frozen=True):
+    """The columns of the table `documents` without the body and the digest."""
+
+    id: int
+    public_id: str
+    source: str
+    source_id: str
+    title: str
+    author: str | None
+    url: str | None
+    content_type: str
+    metadata: str
+    created_at: int
+    updated_at: int
+    indexed_at: int
+    run: str | None
+    chunks: int
+
+
+DOCUMENTS: Final = Table("documents", DocumentRow, noun="document")
+_SELECT_HEADER: Final = f"SELECT {', '.join(_HeaderRow.__struct_fields__)} FROM documents"
+# The columns that a chunk takes over from the new version of its document.
 _FOLLOWED: Final = (
     "title", "session", "user", "role", "metadata", "details", "provenance", "occurred_at",
 )  # fmt: skip
-_mapping: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class PreparedDocument(Struct, frozen=True, kw_only=True):
-    """A document that is checked and cut, and waits for its place in the bank."""
+    """A document that is checked and cut into chunks, ready to be written."""
 
     new: NewDocument
     metadata: str
@@ -61,8 +93,7 @@ class PreparedDocument(Struct, frozen=True, kw_only=True):
 
 
 def check(new: NewDocument) -> None:
-    """Refuse what cannot be kept, naming the field and the rule."""
-    typed(NewDocument, new)
+    """Refuse a document that cannot be stored, naming the field and the rule."""
     check_labels(
         source=new.source, source_id=new.source_id, id=new.id, title=new.title, author=new.author,
         url=new.url, content_type=new.content_type, run=new.run, session=new.session,
@@ -78,7 +109,7 @@ def check(new: NewDocument) -> None:
 
 
 def prepare_document(new: NewDocument, now: int) -> PreparedDocument:
-    """Check a document and do all of it that needs no database: cutting, hashing, words."""
+    """Check a document, cut it into chunks and prepare them. Needs no database."""
     check(new)
     pieces = chunks(new.body)
     ids = chunk_ids(new.source, new.source_id, pieces)
@@ -93,43 +124,57 @@ def prepare_document(new: NewDocument, now: int) -> PreparedDocument:
     )
 
 
-def recognise(changes: Changes, new: NewDocument) -> Upserted | None:
-    """What `upsert` would answer if this is the document we have already; None if it is not."""
-    known = find_by_source(changes.connection, new.source, new.source_id)
-    if known is None or not _is_same(known, new) or not _is_of(changes.connection, known, new):
+def recognise(transaction: WriteTransaction, new: NewDocument) -> Upserted | None:
+    """The result of `upsert` if this very document is stored already; None if it is not."""
+    connection = transaction.connection
+    known = _find_row(connection, new.source, new.source_id)
+    if known is None or not _is_same(known, new) or not _has_owner(connection, known, new):
         return None
     if new.run != known.run:
-        _write(changes.connection, {**_values(known), "run": new.run}, known.rowid)
-    return Upserted(id=known.id, outcome="unchanged", chunks=known.chunks, chunks_kept=known.chunks)
+        DOCUMENTS.update(connection, replace(known, run=new.run))
+    return Upserted(
+        id=known.public_id, outcome="unchanged", chunks=known.chunks, chunks_kept=known.chunks
+    )
 
 
 def upsert(
-    changes: Changes, prepared: PreparedDocument, progress: Progress | None = None
+    transaction: WriteTransaction, prepared: PreparedDocument, progress: Progress | None = None
 ) -> Upserted:
-    """Keep the document, replace the one it is a new version of, or see that nothing changed."""
+    """Store a document, replace its older version, or report that it has not changed."""
     new = prepared.new
-    connection = changes.connection
-    same = recognise(changes, new)
+    connection = transaction.connection
+    same = recognise(transaction, new)
     if same is not None:
         return same
-    known = find_by_source(connection, new.source, new.source_id)
-    if known is None and new.id is not None and _is_taken(connection, new.id):
+    known = _find_row(connection, new.source, new.source_id)
+    if known is None and new.id is not None and _exists(connection, new.id):
         raise InvalidInput("id", "is the id of another document already")
-    id = known.id if known is not None else new.id or secrets.token_hex(16)
-    rowid = known.rowid if known is not None else changes.next()
-    created_at = new.created_at if new.created_at is not None else prepared.now
-    values = {
-        "public_id": id, "source": new.source, "source_id": new.source_id, "title": new.title,
-        "body": new.body, "author": new.author, "url": new.url, "content_type": new.content_type,
-        "metadata": prepared.metadata,
-        "created_at": known.created_at if known and new.created_at is None else created_at,
-        "updated_at": new.updated_at if new.updated_at is not None else prepared.now,
-        "indexed_at": prepared.now, "run": new.run, "chunks": len(prepared.chunks),
-    }  # fmt: skip
-    _write(connection, values, rowid, is_new=known is None)
-    kept = _write_chunks(changes, id, prepared, progress)
+    row = DocumentRow(
+        id=known.id if known is not None else transaction.next(),
+        public_id=known.public_id if known is not None else new.id or secrets.token_hex(16),
+        source=new.source,
+        source_id=new.source_id,
+        title=new.title,
+        body=new.body,
+        author=new.author,
+        url=new.url,
+        content_type=new.content_type,
+        metadata=prepared.metadata,
+        created_at=_first(
+            new.created_at, None if known is None else known.created_at, prepared.now
+        ),
+        updated_at=_first(new.updated_at, prepared.now),
+        indexed_at=prepared.now,
+        run=new.run,
+        chunks=len(prepared.chunks),
+    )
+    if known is None:
+        DOCUMENTS.insert(connection, row)
+    else:
+        DOCUMENTS.update(connection, row)
+    kept = _write_chunks(transaction, row.public_id, prepared, progress)
     return Upserted(
-        id=id,
+        id=row.public_id,
         outcome="created" if known is None else "updated",
         chunks=len(prepared.chunks),
         chunks_kept=kept,
@@ -137,53 +182,63 @@ def upsert(
 
 
 def get(connection: Connection, id: str) -> Document:
-    row = connection.execute(f"{_SELECT} WHERE public_id = ?", (id,)).fetchone()
-    if row is None:
+    columns = connection.execute(f"{DOCUMENTS.select} WHERE public_id = ?", (id,)).fetchone()
+    if columns is None:
         raise NotFound("document", id)
-    return document_of(row)
+    return document_of(DOCUMENTS.read(columns))
 
 
 def find_by_source(connection: Connection, source: str, source_id: str) -> Document | None:
-    row = connection.execute(
-        f"{_SELECT} WHERE source = ? AND source_id = ?", (source, source_id)
-    ).fetchone()
+    row = _find_row(connection, source, source_id)
     return None if row is None else document_of(row)
+
+
+def headers(connection: Connection, ids: Sequence[str]) -> list[DocumentHeader]:
+    """The headers of these documents, in the order given; unknown ids are left out."""
+    found: dict[str, DocumentHeader] = {}
+    for start in range(0, len(ids), 500):
+        some = ids[start : start + 500]
+        marks = ",".join("?" * len(some))
+        rows = connection.execute(f"{_SELECT_HEADER} WHERE public_id IN ({marks})", some)
+        found |= {header.id: header for header in map(_header_of, rows)}
+    return [found[id] for id in dict.fromkeys(ids) if id in found]
 
 
 def listing(
     connection: Connection, *, source: str | None, limit: int, offset: int
-) -> list[Document]:
-    """Documents, lately indexed first."""
+) -> list[DocumentHeader]:
+    """Document headers, most recently indexed first."""
     rows = connection.execute(
-        f"{_SELECT} WHERE ?1 IS NULL OR source = ?1"
+        f"{_SELECT_HEADER} WHERE ?1 IS NULL OR source = ?1"
         " ORDER BY indexed_at DESC, id DESC LIMIT ?2 OFFSET ?3",
         (source, limit, offset),
     )
-    return [document_of(row) for row in rows]
+    return [_header_of(row) for row in rows]
 
 
 def chunks_of(connection: Connection, document: str) -> list[Item]:
-    """A document's chunks in its order, or `NotFound` when there is no such document."""
-    get(connection, document)
+    """The chunks of a document in its order, or `NotFound` if there is no such document."""
+    if not _exists(connection, document):
+        raise NotFound("document", document)
     rows = connection.execute(
         f"{SELECT} WHERE items.document = ? AND {LIVE} ORDER BY items.position", (document,)
     )
     return [item_of(row) for row in rows]
 
 
-def delete(changes: Changes, ids: Sequence[str]) -> int:
-    """Delete documents and their chunks; ids that are not there are left out of the count."""
+def delete(transaction: WriteTransaction, ids: Sequence[str]) -> int:
+    """Delete documents and their chunks. Unknown ids are ignored and not counted."""
     deleted = 0
     for id in ids:
-        delete_rows(changes, _chunk_rowids(changes.connection, id).values())
-        deleted += changes.connection.execute(
+        delete_rows(transaction, _chunk_rowids(transaction.connection, id).values())
+        deleted += transaction.connection.execute(
             "DELETE FROM documents WHERE public_id = ?", (id,)
         ).rowcount
     return deleted
 
 
 def not_seen(connection: Connection, source: str, run: str) -> list[str]:
-    """The documents of a source that an import run did not meet: they are gone over there."""
+    """The ids of the documents of a source that this import run did not put."""
     rows = connection.execute(
         "SELECT public_id FROM documents WHERE source = ? AND run IS NOT ?", (source, run)
     )
@@ -191,94 +246,113 @@ def not_seen(connection: Connection, source: str, run: str) -> list[str]:
 
 
 def counts(connection: Connection) -> tuple[SourceCount, ...]:
+    """The number of documents and chunks of each source."""
     rows = connection.execute(
         "SELECT source, count(*), sum(chunks), max(indexed_at) FROM documents"
         " GROUP BY source ORDER BY source"
     )
     return tuple(
-        SourceCount(source=row[0], documents=row[1], chunks=row[2], indexed_at=row[3])
-        for row in rows
+        SourceCount(source=source, documents=documents, chunks=chunks, indexed_at=indexed_at)
+        for source, documents, chunks, indexed_at in rows
     )
 
 
-def document_of(row: tuple[Any, ...]) -> Document:
-    if not is_sound(row):
-        raise RowDamaged("document", row[0])
-    return Document(
-        rowid=row[0], id=row[1], source=row[2], source_id=row[3], title=row[4], body=row[5],
-        author=row[6], url=row[7], content_type=row[8], metadata=_mapping(row[9]),
-        created_at=row[10], updated_at=row[11], indexed_at=row[12], run=row[13], chunks=row[14],
-    )  # fmt: skip
+def document_of(row: DocumentRow) -> Document:
+    return Document(body=row.body, **_header_fields(row))
 
 
-def _is_taken(connection: Connection, id: str) -> bool:
+def _header_of(columns: tuple[Any, ...]) -> DocumentHeader:
+    """The header in the columns of `_SELECT_HEADER`.
+
+    The digest of a row covers the body, which is not read here. So only the metadata's JSON is
+    checked. `get` and the engine's `check` verify whole rows.
+    """
+    row = _HeaderRow(*columns)
+    try:
+        return DocumentHeader(**_header_fields(row))
+    except orjson.JSONDecodeError:
+        raise RowDamaged("document", row.id) from None
+
+
+def _header_fields(row: DocumentRow | _HeaderRow) -> dict[str, Any]:
+    return {
+        "rowid": row.id,
+        "id": row.public_id,
+        "source": row.source,
+        "source_id": row.source_id,
+        "title": row.title,
+        "author": row.author,
+        "url": row.url,
+        "content_type": row.content_type,
+        "metadata": orjson.loads(row.metadata),
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "indexed_at": row.indexed_at,
+        "run": row.run,
+        "chunks": row.chunks,
+    }
+
+
+def _find_row(connection: Connection, source: str, source_id: str) -> DocumentRow | None:
+    columns = connection.execute(
+        f"{DOCUMENTS.select} WHERE source = ? AND source_id = ?", (source, source_id)
+    ).fetchone()
+    return None if columns is None else DOCUMENTS.read(columns)
+
+
+def _exists(connection: Connection, id: str) -> bool:
     row = connection.execute("SELECT 1 FROM documents WHERE public_id = ?", (id,)).fetchone()
     return row is not None
 
 
-def _is_same(known: Document, new: NewDocument) -> bool:
+def _first(*values: int | None) -> int:
+    """The first value that is not None; the last one never is."""
+    return next(value for value in values if value is not None)
+
+
+def _is_same(known: DocumentRow, new: NewDocument) -> bool:
     return (
         (known.body, known.title, known.author, known.url, known.content_type)
         == (new.body, new.title, new.author, new.url, new.content_type)
-        and known.metadata == _mapping(encode_json("metadata", new.metadata))
+        and orjson.loads(known.metadata) == orjson.loads(encode_json("metadata", new.metadata))
         and new.updated_at in (None, known.updated_at)
         and new.created_at in (None, known.created_at)
     )
 
 
-def _is_of(connection: Connection, known: Document, new: NewDocument) -> bool:
-    """Whether the chunks, which are all alike in this, have the user and role of the new one."""
+def _has_owner(connection: Connection, known: DocumentRow, new: NewDocument) -> bool:
+    """Whether the stored chunks have the user and role of the new version.
+
+    All chunks of a document have the same user and role.
+    """
     row = connection.execute(
-        "SELECT user, role FROM items WHERE document = ? ORDER BY position LIMIT 1", (known.id,)
+        "SELECT user, role FROM items WHERE document = ? ORDER BY position LIMIT 1",
+        (known.public_id,),
     ).fetchone()
     return row in (None, (new.user, new.role))
 
 
-def _values(known: Document) -> dict[str, Any]:
-    return {
-        "public_id": known.id, "source": known.source, "source_id": known.source_id,
-        "title": known.title, "body": known.body, "author": known.author, "url": known.url,
-        "content_type": known.content_type,
-        "metadata": msgspec.json.encode(known.metadata).decode(),
-        "created_at": known.created_at, "updated_at": known.updated_at,
-        "indexed_at": known.indexed_at, "run": known.run, "chunks": known.chunks,
-    }  # fmt: skip
-
-
-def _write(
-    connection: Connection, values: dict[str, Any], rowid: int, *, is_new: bool = False
-) -> None:
-    row = [rowid, *(values[name] for name in DOCUMENT_COLUMNS[1:])]
-    if is_new:
-        marks = ", ".join("?" * (len(row) + 1))
-        connection.execute(
-            f"INSERT INTO documents ({', '.join(DOCUMENT_COLUMNS)}, digest) VALUES ({marks})",
-            (*row, digest_of(row)),
-        )
-        return
-    names = ", ".join(f"{name} = ?" for name in DOCUMENT_COLUMNS)
-    connection.execute(
-        f"UPDATE documents SET {names}, digest = ? WHERE id = ?", (*row, digest_of(row), rowid)
-    )
-
-
 def _write_chunks(
-    changes: Changes, document: str, prepared: PreparedDocument, progress: Progress | None
+    transaction: WriteTransaction,
+    document: str,
+    prepared: PreparedDocument,
+    progress: Progress | None,
 ) -> int:
-    known = _chunk_rowids(changes.connection, document)
-    ids = [chunk.values[PUBLIC_ID] for chunk in prepared.chunks]
-    wanted = set(ids)
-    delete_rows(changes, [rowid for id, rowid in known.items() if id not in wanted])
+    """Write the chunks of a document. Returns how many of them were stored already."""
+    known = _chunk_rowids(transaction.connection, document)
+    wanted = {chunk.row.public_id for chunk in prepared.chunks}
+    delete_rows(transaction, [rowid for id, rowid in known.items() if id not in wanted])
     kept = 0
-    for position, (id, chunk) in enumerate(zip(ids, prepared.chunks, strict=True)):
-        if id in known:
-            followed = {name: chunk.values[COLUMNS.index(name)] for name in _FOLLOWED}
-            follow_row(changes, known[id], prepared.now, position=position, **followed)
+    for position, chunk in enumerate(prepared.chunks):
+        rowid = known.get(chunk.row.public_id)
+        if rowid is not None:
+            followed = {name: getattr(chunk.row, name) for name in _FOLLOWED}
+            follow_row(transaction, rowid, prepared.now, position=position, **followed)
             kept += 1
         else:
-            insert_row(changes, chunk, document=document, position=position)
+            insert_row(transaction, chunk, document=document, position=position)
         if progress is not None:
-            progress(position + 1, len(ids))
+            progress(position + 1, len(prepared.chunks))
     return kept
 
 

@@ -1,129 +1,119 @@
-"""Items as rows: reading them back checked, and asking for some of them.
-
-SQLite has no checksums: a damaged page often still passes its integrity check. So every row
-carries a digest over all its columns, and a row becomes an `Item` only through `item_of`, which
-compares. What the disk has changed is reported, never returned.
-"""
+"""Items as rows: the table `items`, its mapping to `Item`, and conditions that select items."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
+import orjson
+from msgspec import Struct
 
-from store.errors import NotFound, StorageDamaged
+from store.errors import NotFound
 from store.model import Filters, Item, Kind, Provenance
 from store.sqlite.database import Connection
-from store.validate import real, whole
+from store.sqlite.rows.table import Columns, Table
 
-COLUMNS: Final[tuple[str, ...]] = (
-    "id", "public_id", "kind", "title", "text", "context", "category", "status", "level",
-    "confidence", "salience", "session", "document", "position", "source", "user", "role",
-    "actor", "event_type", "key", "tags", "metadata", "details", "provenance", "occurred_at",
-    "created_at", "updated_at", "superseded_by", "repeats", "forgotten_at", "forgotten_by",
-    "sameness",
-)  # fmt: skip
-SELECT: Final = f"SELECT {', '.join(f'items.{name}' for name in COLUMNS)}, items.digest FROM items"
 SEARCHED_DETAILS: Final = ("methods", "triggers", "mitigation")
-_REALS: Final = frozenset(("confidence", "salience"))
-_WHOLES: Final = frozenset(
-    ("id", "position", "occurred_at", "created_at", "updated_at", "repeats", "forgotten_at")
-)
 LIVE: Final = "items.forgotten_at IS NULL"
 
-Row = tuple[Any, ...]
-
-_encode: Final = msgspec.msgpack.Encoder().encode
 _tags: Final = msgspec.json.Decoder(tuple[str, ...]).decode
-_mapping: Final = msgspec.json.Decoder(dict[str, Any]).decode
 _provenance: Final = msgspec.json.Decoder(Provenance).decode
+_loads: Final = orjson.loads
+_NO_PROVENANCE: Final = Provenance()
 
 
-class RowDamaged(StorageDamaged):
-    """A stored row is not what was written. `repair` puts it aside."""
+class ItemRow(Struct, frozen=True, gc=False):
+    """A row of the table `items`. `Item` describes most of these fields."""
 
-    def __init__(self, kind: str, rowid: int) -> None:
-        super().__init__(f"stored {kind} number {rowid} is damaged")
-        self.rowid = rowid
+    id: int  # the bank's change number when the item was inserted; 0 before that
+    public_id: str
+    kind: Kind
+    title: str
+    text: str
+    context: str | None
+    category: str | None
+    status: str | None
+    level: str | None
+    confidence: float | None
+    salience: float | None
+    session: str | None
+    document: str | None
+    position: int | None
+    source: str | None
+    user: str | None
+    role: str | None
+    actor: str | None
+    event_type: str | None
+    key: str | None
+    tags: str  # JSON
+    metadata: str  # JSON
+    details: str  # JSON
+    provenance: str  # JSON
+    occurred_at: int
+    created_at: int
+    updated_at: int
+    superseded_by: str | None
+    repeats: int
+    forgotten_at: int | None
+    forgotten_by: str | None  # the token that undoes the forget
+    sameness: bytes | None  # hash of the content; two puts with the same hash are one item
 
 
-def digest_of(values: Sequence[Any]) -> bytes:
-    """The digest of a row, given its values without the digest itself."""
-    return blake2b(_encode(values), digest_size=16).digest()
+ITEMS: Final = Table("items", ItemRow, noun="item", undigested=("change",))
+SELECT: Final = ITEMS.select
 
 
-def as_stored(column: str, value: Any) -> Any:
-    """A value as its column gives it back; the digest of a row is over nothing else."""
-    if value is None:
-        return None
-    if column in _REALS:
-        return real(column, value)
-    return whole(column, value) if column in _WHOLES else value
+def item_of(columns: Columns) -> Item:
+    """The item in the columns of `SELECT`, or `RowDamaged`."""
+    return item_from(ITEMS.read(columns))
 
 
-def is_sound(row: Row) -> bool:
-    """Whether a row (with its digest last) is as it was written."""
-    try:
-        return bool(digest_of(row[:-1]) == row[-1])
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
-def item_of(row: Row) -> Item:
-    """The item in a row of `SELECT`, or `RowDamaged`."""
-    if not is_sound(row):
-        raise RowDamaged("item", row[0])
-    return item_from(row)
-
-
-def item_from(row: Sequence[Any]) -> Item:
-    """The item in values that did not come from the disk just now."""
+def item_from(row: ItemRow) -> Item:
     return Item(
-        rowid=row[0],
-        id=row[1],
-        kind=row[2],
-        title=row[3],
-        text=row[4],
-        context=row[5],
-        category=row[6],
-        status=row[7],
-        level=row[8],
-        confidence=row[9],
-        salience=row[10],
-        session=row[11],
-        document=row[12],
-        position=row[13],
-        source=row[14],
-        user=row[15],
-        role=row[16],
-        actor=row[17],
-        event_type=row[18],
-        key=row[19],
-        tags=_tags(row[20]) if row[20] != "[]" else (),
-        metadata=_mapping(row[21]) if row[21] != "{}" else {},
-        details=_mapping(row[22]) if row[22] != "{}" else {},
-        provenance=_provenance(row[23]),
-        occurred_at=row[24],
-        created_at=row[25],
-        updated_at=row[26],
-        superseded_by=row[27],
-        repeats=row[28],
+        rowid=row.id,
+        id=row.public_id,
+        kind=row.kind,
+        title=row.title,
+        text=row.text,
+        context=row.context,
+        category=row.category,
+        status=row.status,
+        level=row.level,
+        confidence=row.confidence,
+        salience=row.salience,
+        session=row.session,
+        document=row.document,
+        position=row.position,
+        source=row.source,
+        user=row.user,
+        role=row.role,
+        actor=row.actor,
+        event_type=row.event_type,
+        key=row.key,
+        tags=_tags(row.tags) if row.tags != "[]" else (),
+        metadata=_loads(row.metadata) if row.metadata != "{}" else {},
+        details=_loads(row.details) if row.details != "{}" else {},
+        provenance=_provenance(row.provenance) if row.provenance != "{}" else _NO_PROVENANCE,
+        occurred_at=row.occurred_at,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        superseded_by=row.superseded_by,
+        repeats=row.repeats,
     )
 
 
 def searchable(item: Item) -> str:
-    """All of an item that can be found by words: its own texts, labels and kind's details."""
+    """The text that an item is found by: title, text, context, tags and some of its details."""
     return _joined(item.title, item.text, item.context, item.tags, item.details)
 
 
-def searchable_text(title: str, text: str, context: str | None, tags: str, details: str) -> str:
-    """The same, out of a row's columns."""
+def searchable_row(row: ItemRow) -> str:
+    """The same as `searchable`, from a row."""
     return _joined(
-        title,
-        text,
-        context,
-        _tags(tags) if tags != "[]" else (),
-        _mapping(details) if details != "{}" else {},
+        row.title,
+        row.text,
+        row.context,
+        _tags(row.tags) if row.tags != "[]" else (),
+        _loads(row.details) if row.details != "{}" else {},
     )
 
 
@@ -137,8 +127,8 @@ def _joined(
     return "\n".join(part for part in parts if part)
 
 
-def fetch(connection: Connection, rowids: Sequence[int]) -> Iterator[Row]:
-    """The rows of these items that can still be found, in no particular order."""
+def fetch(connection: Connection, rowids: Sequence[int]) -> Iterator[Columns]:
+    """The columns of those of these items that are not forgotten, in no particular order."""
     for start in range(0, len(rowids), 500):
         some = rowids[start : start + 500]
         marks = ",".join("?" * len(some))
@@ -146,17 +136,28 @@ def fetch(connection: Connection, rowids: Sequence[int]) -> Iterator[Row]:
 
 
 def find(connection: Connection, id: str, *, kind: str | None = None) -> Item:
-    """The item a caller knows by this id, or `NotFound`; forgotten ones are not found."""
-    row = connection.execute(f"{SELECT} WHERE items.public_id = ? AND {LIVE}", (id,)).fetchone()
-    if row is None or (kind is not None and row[2] != kind):
+    """The item with this public id, or `NotFound` if there is none or it is forgotten."""
+    columns = connection.execute(f"{SELECT} WHERE items.public_id = ? AND {LIVE}", (id,)).fetchone()
+    if columns is None:
         raise NotFound(kind or "item", id)
-    return item_of(row)
+    item = item_of(columns)
+    if kind is not None and item.kind != kind:
+        raise NotFound(kind, id)
+    return item
+
+
+def read_row(connection: Connection, rowid: int) -> ItemRow:
+    """The row with this number, forgotten or not, or `NotFound`."""
+    columns = connection.execute(f"{SELECT} WHERE items.id = ?", (rowid,)).fetchone()
+    if columns is None:
+        raise NotFound("item", str(rowid))
+    return ITEMS.read(columns)
 
 
 def where(filters: Filters, kinds: Iterable[Kind] = ()) -> tuple[str, list[Any]]:
-    """A condition on `items` that holds for what may answer, and its parameters.
+    """An SQL condition that selects the items which pass the filters, and its parameters.
 
-    Conditions are made of constants only; every value is a bound parameter.
+    The condition consists of constants only; every value is a bound parameter.
     """
     conditions: list[str] = [LIVE]
     values: list[Any] = []
@@ -190,7 +191,7 @@ def where(filters: Filters, kinds: Iterable[Kind] = ()) -> tuple[str, list[Any]]
         conditions.append("items.occurred_at < ?")
         values.append(filters.until)
     if filters.min_confidence is not None:
-        # Only what says how sure it is can be too unsure.
+        # An item without a confidence passes.
         conditions.append("(items.confidence IS NULL OR items.confidence >= ?)")
         values.append(filters.min_confidence)
     for word in (filters.contains or "").split():
@@ -209,12 +210,15 @@ def where(filters: Filters, kinds: Iterable[Kind] = ()) -> tuple[str, list[Any]]
 
 
 def is_unfiltered(filters: Filters, kinds: Iterable[Kind] = ()) -> bool:
-    """Whether every live item that is not superseded may answer."""
+    """Whether the filters let every live item pass that is not superseded."""
     return filters == Filters() and not tuple(kinds)
 
 
 def _member(wanted: Any) -> tuple[str, list[Any]]:
-    """How a metadata member equals a JSON value: by type and value, 1 is not true and not "1"."""
+    """The condition that a metadata member equals a JSON value in type and value.
+
+    The number 1 equals neither true nor the string "1".
+    """
     match wanted:
         case None:
             return "member.type = 'null'", []
@@ -227,4 +231,6 @@ def _member(wanted: Any) -> tuple[str, list[Any]]:
         case str():
             return "member.type = 'text' AND member.atom = ?", [wanted]
         case _:
-            return "member.value = json(?)", [msgspec.json.encode(wanted).decode()]
+            # Earlier versions wrote large floats as 1e22, with msgspec; orjson writes 1e+22.
+            written = {orjson.dumps(wanted).decode(), msgspec.json.encode(wanted).decode()}
+            return f"member.value IN ({','.join(['json(?)'] * len(written))})", sorted(written)

@@ -1,238 +1,96 @@
-"""Putting items in, changing them, taking them out of sight: the only module that writes items.
+"""Writing items: put, change, forget, restore, delete. No other module writes to `items`.
 
-Each function here runs inside one unit of work (see `database.py`) and keeps three things equal:
-the items that can be found, the rows of `words`, and the rows of `vectors` (invariant I4). A put
-is prepared before it: checking, hashing and cutting into words need no connection and may be slow.
+Each function here runs inside one unit of work (see `database.py`) and keeps three sets equal: the
+live items, the rows of `words`, and the rows of `vectors`.
 """
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
-from msgspec import Struct
+import orjson
+from msgspec.structs import asdict, astuple, replace
 
-from store.border import typed
-from store.errors import InvalidInput, KeyReused, NotFound, StorageDamaged, UndoExpired
-from store.model import KINDS, Filters, Forgotten, Item, Kind, NewMemory, Page, Provenance, Put
-from store.ranking.tokenizer import index_text
+from store.errors import InvalidInput, KeyReused, UndoExpired
+from store.model import Forgotten, Item, Put
 from store.sqlite.database import Connection
-from store.sqlite.ids import fresh_id
-from store.sqlite.rows.details import check_details
-from store.sqlite.rows.items import (
-    COLUMNS,
-    LIVE,
-    SELECT,
-    Row,
-    as_stored,
-    digest_of,
-    find,
-    item_from,
-    item_of,
-    searchable_text,
-    where,
-)
-from store.validate import (
-    check_choice,
-    check_finite,
-    check_labels,
-    check_list,
-    check_share,
-    check_text,
-    check_time,
-    encode_json,
-)
+from store.sqlite.rows.items import ITEMS, LIVE, SELECT, ItemRow, item_from, item_of, read_row
+from store.sqlite.rows.prepared import Prepared, count_words, tokens_of
+from store.sqlite.rows.transaction import WriteTransaction
 
-_INSERT: Final = (
-    f"INSERT INTO items ({', '.join(COLUMNS)}, change, digest)"
-    f" VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
-)
-_UPDATE: Final = (
-    f"UPDATE items SET {', '.join(f'{name} = ?' for name in COLUMNS)}, change = ?, digest = ?"
-    " WHERE id = ?"
-)
-_PREFIXES: Final[dict[Kind, str]] = {
-    "memory": "mem", "event": "evt", "card": "kc", "task": "task", "risk": "risk",
-    "narrative": "nar", "skill": "skill", "chunk": "chk",
-}  # fmt: skip
-ALL: Final = Filters()
-_NOTHING: Final = Provenance()
-_AT: Final = {name: position for position, name in enumerate(COLUMNS)}
-# Kinds whose exact repetition is the same thing said again. The others have rules of their own.
-_SAME_BY_CONTENT: Final = ("memory", "event")
+# The columns that stay when a put replaces the item with the same natural key.
+_KEPT_BY_REPLACE: Final = ("id", "public_id", "created_at", "repeats", "updated_at")
+# The columns that may differ between a put and a retry of it.
+_NOT_CONTENT: Final = frozenset(("id", "public_id", "occurred_at", "created_at", "updated_at"))
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
-class Prepared(Struct, frozen=True, kw_only=True):
-    """A put that is checked, hashed and cut into words, and waits for its place in the bank."""
-
-    values: tuple[Any, ...]  # one for each of COLUMNS; the rowid is still 0
-    tokens: str
-    idempotency_key: str | None = None
-    is_fresh: bool = False  # the id was made just now and cannot be taken
-
-
-class Changes:
-    """The bank's counters during one unit of work; written back once, at its end."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        row = connection.execute("SELECT change FROM state").fetchone()
-        if row is None:
-            raise StorageDamaged("the bank has lost its counters")
-        self.change: int = row[0]
-        self._before = self.change
-        self.items = 0
-        self.words = 0
-
-    def next(self) -> int:
-        self.change += 1
-        return self.change
-
-    def save(self) -> None:
-        if self.change != self._before:
-            self.connection.execute(
-                "UPDATE state SET change = ?, items = items + ?, words = words + ? WHERE id = 1",
-                (self.change, self.items, self.words),
-            )
-
-
-@contextmanager
-def changing(connection: Connection) -> Generator[Changes]:
-    """The counters for a unit of work that writes items."""
-    changes = Changes(connection)
-    yield changes
-    changes.save()
-
-
-def prepare(new: NewMemory, now: int, *, of_document: bool = False) -> Prepared:
-    """Check a put and do all of it that needs no database."""
-    new = typed(NewMemory, new)
-    check(new)
-    if new.kind == "chunk" and not of_document:
-        raise InvalidInput("kind", "must not be chunk: only a document has chunks")
-    id = new.id or fresh_id(_PREFIXES[new.kind], now)
-    occurred_at = now if new.occurred_at is None else new.occurred_at
-    values = (
-        0, id, new.kind, new.title, new.text, new.context, new.category, new.status, new.level,
-        new.confidence, new.salience, new.session, None, None, new.source, new.user, new.role,
-        new.actor, new.event_type, new.key, encode_json("tags", new.tags),
-        encode_json("metadata", new.metadata), encode_json("details", new.details),
-        encode_provenance(new.provenance), occurred_at, now, now, None, 0, None, None,
-        sameness(new),
-    )  # fmt: skip
-    return Prepared(
-        values=values,
-        tokens=tokens_of(values),
-        idempotency_key=new.idempotency_key,
-        is_fresh=new.id is None,
-    )
-
-
-def check(new: NewMemory) -> None:
-    """Refuse what cannot be kept, naming the field and the rule."""
-    check_choice("kind", new.kind, KINDS)
-    check_text("text", new.text)
-    check_labels(
-        title=new.title, id=new.id, category=new.category, status=new.status, level=new.level,
-        session=new.session, source=new.source, user=new.user, role=new.role, actor=new.actor,
-        event_type=new.event_type, key=new.key, idempotency_key=new.idempotency_key,
-    )  # fmt: skip
-    if not new.text.strip() and not new.title.strip():
-        raise InvalidInput("text", "must not be empty")
-    if new.id is not None and not new.id.strip():
-        raise InvalidInput("id", "must not be empty")
-    check_text("context", new.context or "")
-    check_list("tags", new.tags)
-    check_share("confidence", new.confidence)
-    check_finite("salience", new.salience)
-    check_time("occurred_at", new.occurred_at)
-    check_details(new.kind, new.details)
-
-
-def sameness(new: NewMemory) -> bytes | None:
-    """A hash of what makes two puts the same; None when repetition is not sameness."""
-    if new.kind not in _SAME_BY_CONTENT or new.allow_duplicate or new.key is not None:
-        return None
-    said = (
-        new.kind, new.title, new.text, new.context, new.category, new.user, new.role, new.actor,
-        new.event_type, new.occurred_at, tuple(new.tags), dict(new.metadata),
-        new.session if new.kind == "event" else None,
-    )  # fmt: skip
-    return blake2b(_encode(said), digest_size=16).digest()
-
-
-def put(changes: Changes, prepared: Prepared) -> Put:
-    """Keep it, or recognise it: a retry by its key, a repetition by its content."""
-    connection = changes.connection
-    values = prepared.values
+def put(transaction: WriteTransaction, prepared: Prepared) -> Put:
+    """Store an item, unless it is known: a retry by its key, a repetition by its content."""
+    connection = transaction.connection
+    row = prepared.row
     if prepared.idempotency_key is not None:
         known = connection.execute(
             "SELECT item, sameness FROM put_keys WHERE key = ?", (prepared.idempotency_key,)
         ).fetchone()
         if known is not None:
-            if known[1] != _said(values):
+            if known[1] != _content_hash(row):
                 raise KeyReused(prepared.idempotency_key)
             return _known(connection, known[0])
-    outcome = _repeat(changes, values) or _replace(changes, prepared) or _insert(changes, prepared)
+    outcome = (
+        _repeat(transaction, row)
+        or _replace(transaction, prepared)
+        or _insert(transaction, prepared)
+    )
     if prepared.idempotency_key is not None:
         connection.execute(
             "INSERT INTO put_keys VALUES (?, ?, ?, ?)",
-            (prepared.idempotency_key, outcome.rowid, _said(values), values[_AT["created_at"]]),
+            (prepared.idempotency_key, outcome.rowid, _content_hash(row), row.created_at),
         )
     return outcome
 
 
-def change_item(changes: Changes, item: Item, now: int, **fields: Any) -> Item:
-    """Write an item again with some fields changed; its words and vector follow when they must.
+def change_item(transaction: WriteTransaction, item: Item, now: int, **fields: Any) -> Item:
+    """Write an item again with some columns changed. JSON columns are given encoded.
 
-    `fields` are columns; JSON columns are given encoded.
+    If the change affects the tokens, they are replaced and the vector is marked as missing.
     """
-    values = _values(changes.connection, item.rowid)
-    return item_from(_change(changes, values, {**fields, "updated_at": now}))
+    row = read_row(transaction.connection, item.rowid)
+    return item_from(_change(transaction, row, replace(row, **fields, updated_at=now)))
 
 
-def _change(changes: Changes, values: list[Any], fields: Mapping[str, Any]) -> list[Any]:
-    rowid = values[0]
-    before = tokens_of(values)
-    for name, value in fields.items():
-        values[_AT[name]] = as_stored(name, value)
-    _rewrite(changes, values)
-    after = tokens_of(values)
-    # What is forgotten has neither words nor a vector.
-    if after != before and values[_AT["forgotten_at"]] is None:
-        connection = changes.connection
-        connection.execute("UPDATE words SET tokens = ? WHERE rowid = ?", (after, rowid))
-        connection.execute(
-            "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE item = ?",
-            (changes.change, rowid),
-        )
-        changes.words += count_words(after) - count_words(before)
-    return values
+def follow_row(transaction: WriteTransaction, rowid: int, now: int, **fields: Any) -> None:
+    """Give an item the fields of the document it belongs to; an equal row is not written."""
+    row = read_row(transaction.connection, rowid)
+    if any(getattr(row, name) != value for name, value in fields.items()):
+        _change(transaction, row, replace(row, **fields, updated_at=now))
 
 
 def forget(
-    changes: Changes, rowids: Sequence[int], *, token: str, now: int, undo_until: int
+    transaction: WriteTransaction,
+    rowids: Sequence[int],
+    *,
+    token: str,
+    now: int,
+    undo_until: int,
 ) -> Forgotten:
-    """Make items unreachable at once, all of them, until `restore` or `erase`."""
+    """Hide items from every operation until `restore` or `erase`."""
     count = 0
     for rowid in rowids:
-        values = _values(changes.connection, rowid)
-        if values[_AT["forgotten_at"]] is not None:
+        row = read_row(transaction.connection, rowid)
+        if row.forgotten_at is not None:
             continue
-        values[_AT["forgotten_at"]] = now
-        values[_AT["forgotten_by"]] = token
-        _rewrite(changes, values)
-        unlist(changes, rowid)
+        _rewrite(transaction, replace(row, forgotten_at=now, forgotten_by=token))
+        unlist(transaction, rowid)
         count += 1
     return Forgotten(token=token if count else None, count=count, undo_until=undo_until)
 
 
-def restore(changes: Changes, token: str, *, now: int, forgotten_since: int) -> int:
-    """Undo a forget. Whatever was put again meanwhile stays beside what comes back."""
-    connection = changes.connection
+def restore(transaction: WriteTransaction, token: str, *, now: int, forgotten_since: int) -> int:
+    """Undo a forget. An equal item that was put in the meantime stays beside the restored one."""
+    connection = transaction.connection
     rowids = [
         rowid
         for (rowid,) in connection.execute(
@@ -243,201 +101,91 @@ def restore(changes: Changes, token: str, *, now: int, forgotten_since: int) -> 
     if not rowids:
         raise UndoExpired(token)
     for rowid in rowids:
-        values = _values(connection, rowid)
-        values[_AT["forgotten_at"]] = None
-        values[_AT["forgotten_by"]] = None
-        values[_AT["updated_at"]] = now
-        if _live_twin(connection, values, "sameness"):
-            values[_AT["sameness"]] = None
-        if _live_twin(connection, values, "key"):
-            values[_AT["key"]] = None
-        _rewrite(changes, values)
-        enlist(changes, rowid, tokens_of(values))
+        row = read_row(connection, rowid)
+        row = replace(
+            row,
+            forgotten_at=None,
+            forgotten_by=None,
+            updated_at=now,
+            sameness=None if _has_live_twin(connection, row, "sameness") else row.sameness,
+            key=None if _has_live_twin(connection, row, "key") else row.key,
+        )
+        _rewrite(transaction, row)
+        enlist(transaction, rowid, tokens_of(row))
     return len(rowids)
 
 
 def insert_row(
-    changes: Changes,
+    transaction: WriteTransaction,
     prepared: Prepared,
     *,
     document: str | None = None,
     position: int | None = None,
 ) -> Put:
-    """Keep a prepared item without asking whether it is known; a chunk names its document."""
-    values = list(prepared.values)
-    values[_AT["document"]] = document
-    values[_AT["position"]] = position
+    """Insert an item without looking for a repetition of it. A chunk names its document."""
+    row = replace(prepared.row, document=document, position=position)
     return _insert(
-        changes,
-        Prepared(values=tuple(values), tokens=prepared.tokens, is_fresh=prepared.is_fresh),
+        transaction, Prepared(row=row, tokens=prepared.tokens, is_fresh=prepared.is_fresh)
     )
 
 
-def follow_row(changes: Changes, rowid: int, now: int, **fields: Any) -> None:
-    """Bring an item up to date with what it is part of; one that has not changed is left alone."""
-    values = _values(changes.connection, rowid)
-    if any(values[_AT[name]] != value for name, value in fields.items()):
-        _change(changes, values, {**fields, "updated_at": now})
-
-
-def delete_rows(changes: Changes, rowids: Iterable[int]) -> int:
-    """Delete items with all that hangs on them, findable or forgotten."""
-    connection = changes.connection
+def delete_rows(transaction: WriteTransaction, rowids: Iterable[int]) -> int:
+    """Delete items, live or forgotten, with the rows of other tables that refer to them."""
+    connection = transaction.connection
     count = 0
     for rowid in list(rowids):
         listed = connection.execute("SELECT 1 FROM vectors WHERE item = ?", (rowid,)).fetchone()
         if listed is not None:
-            unlist(changes, rowid)
+            unlist(transaction, rowid)
         count += connection.execute("DELETE FROM items WHERE id = ?", (rowid,)).rowcount
-        changes.next()
+        transaction.next()
     return count
 
 
-def enlist(changes: Changes, rowid: int, tokens: str) -> None:
-    """Make an item findable: by its words now, by its vector when that is made."""
-    connection = changes.connection
+def enlist(transaction: WriteTransaction, rowid: int, tokens: str) -> None:
+    """Add an item to the search: its words now, its vector as soon as it is computed."""
+    connection = transaction.connection
     connection.execute("INSERT INTO words (rowid, tokens) VALUES (?, ?)", (rowid, tokens))
-    connection.execute("INSERT INTO vectors (item, change) VALUES (?, ?)", (rowid, changes.change))
-    changes.items += 1
-    changes.words += count_words(tokens)
+    connection.execute(
+        "INSERT INTO vectors (item, change) VALUES (?, ?)", (rowid, transaction.change)
+    )
+    transaction.items += 1
+    transaction.words += count_words(tokens)
 
 
-def unlist(changes: Changes, rowid: int) -> None:
-    """The opposite of `enlist`; its cost is one reading of the item's own words."""
-    connection = changes.connection
+def unlist(transaction: WriteTransaction, rowid: int) -> None:
+    """Remove an item from the search."""
+    connection = transaction.connection
     row = connection.execute("SELECT tokens FROM words WHERE rowid = ?", (rowid,)).fetchone()
     connection.execute("DELETE FROM words WHERE rowid = ?", (rowid,))
     connection.execute("DELETE FROM vectors WHERE item = ?", (rowid,))
-    changes.items -= 1
-    changes.words -= count_words(row[0]) if row is not None else 0
+    transaction.items -= 1
+    transaction.words -= count_words(row[0]) if row is not None else 0
 
 
-def tokens_of(values: Sequence[Any]) -> str:
-    """What the item in these column values is found by."""
-    return index_text(
-        searchable_text(
-            values[_AT["title"]],
-            values[_AT["text"]],
-            values[_AT["context"]],
-            values[_AT["tags"]],
-            values[_AT["details"]],
+def _change(transaction: WriteTransaction, before: ItemRow, after: ItemRow) -> ItemRow:
+    _rewrite(transaction, after)
+    old_tokens, tokens = tokens_of(before), tokens_of(after)
+    # A forgotten item has neither words nor a vector.
+    if tokens != old_tokens and after.forgotten_at is None:
+        connection = transaction.connection
+        connection.execute("UPDATE words SET tokens = ? WHERE rowid = ?", (tokens, after.id))
+        connection.execute(
+            "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE item = ?",
+            (transaction.change, after.id),
         )
-    )
+        transaction.words += count_words(tokens) - count_words(old_tokens)
+    return after
 
 
-def count_words(tokens: str) -> int:
-    return tokens.count(" ") + 1 if tokens else 0
-
-
-def encode_provenance(provenance: Provenance) -> str:
-    if provenance == _NOTHING:
-        return "{}"
-    check_labels(
-        dialect=provenance.dialect,
-        client=provenance.client,
-        transport=provenance.transport,
-        principal=provenance.principal,
-    )
-    check_text("explanation", provenance.explanation or "")
-    return msgspec.json.encode(provenance).decode()
-
-
-# --- asking without ranking -------------------------------------------------------------------
-
-
-def get_many(connection: Connection, ids: Sequence[str]) -> list[Item]:
-    """The items with these ids, in the order asked for; unknown and forgotten ones are left out."""
-    found: dict[str, Item] = {}
-    for start in range(0, len(ids), 500):
-        some = ids[start : start + 500]
-        marks = ",".join("?" * len(some))
-        rows = connection.execute(f"{SELECT} WHERE items.public_id IN ({marks}) AND {LIVE}", some)
-        found |= {item.id: item for item in map(item_of, rows)}
-    return [found[id] for id in dict.fromkeys(ids) if id in found]
-
-
-def listing(
-    connection: Connection,
-    *,
-    kinds: Sequence[Kind] = (),
-    filters: Filters = ALL,
-    limit: int = 50,
-    offset: int = 0,
-    newest_first: bool = True,
-    by: str = "time",
-    count: bool = True,
-) -> Page:
-    """Items in order of time (when it happened) or of arrival (when it was put).
-
-    Counting the whole list costs more than reading a page of it; `count` says whether to.
-    """
-    kinds = tuple(dict.fromkeys(kinds))  # a kind named twice is asked for once
-    condition, values = where(filters, kinds)
-    end = offset + limit
-    direction = "DESC" if newest_first else "ASC"
-    order = f"id {direction}"
-    if by == "time":
-        order = f"occurred_at {direction}, {order}"
-    if by == "time" and kinds and filters.document is None:
-        # A kind at a time comes out of the index in order, and the reading stops early.
-        parts: list[str] = []
-        chosen: list[Any] = []
-        for kind in kinds:
-            part, bound = where(filters, (kind,))
-            parts.append(
-                f"SELECT * FROM (SELECT id, occurred_at FROM items WHERE {part}"
-                f" ORDER BY {order} LIMIT ?)"
-            )
-            chosen += [*bound, end]
-        ids = f"SELECT id FROM ({' UNION ALL '.join(parts)}) ORDER BY {order} LIMIT ? OFFSET ?"
-    else:
-        ids = f"SELECT id FROM items WHERE {condition} ORDER BY {order} LIMIT ? OFFSET ?"
-        chosen = [*values]
-    # Ids first: sorting whole rows would carry their texts along.
-    rows = connection.execute(
-        f"{SELECT} WHERE items.id IN ({ids}) ORDER BY {order}", [*chosen, limit, offset]
-    ).fetchall()
-    total = offset + len(rows)
-    if count and (offset or len(rows) == limit):
-        (total,) = connection.execute(
-            f"SELECT count(*) FROM items WHERE {condition}", values
-        ).fetchone()
-    return Page(
-        items=tuple(map(item_of, rows)),
-        total=total,
-        next=offset + len(rows) if rows and offset + len(rows) < total else None,
-    )
-
-
-def rowids_where(
-    connection: Connection, *, kinds: Sequence[Kind] = (), filters: Filters
-) -> list[int]:
-    condition, values = where(filters, kinds)
-    return [row[0] for row in connection.execute(f"SELECT id FROM items WHERE {condition}", values)]
-
-
-def forgotten_ids(connection: Connection) -> list[str]:
-    rows = connection.execute("SELECT public_id FROM items WHERE forgotten_at IS NOT NULL")
-    return [id for (id,) in rows]
-
-
-def rowids_of(connection: Connection, ids: Sequence[str]) -> list[int]:
-    """The rowids of live items with these ids, or `NotFound` for the first that is not there."""
-    return [find(connection, id).rowid for id in dict.fromkeys(ids)]
-
-
-# --- one row ----------------------------------------------------------------------------------
-
-
-def _insert(changes: Changes, prepared: Prepared) -> Put:
-    rowid = changes.next()
-    values: tuple[Any, ...] = (rowid, *prepared.values[1:])
-    id: str = values[_AT["public_id"]]
-    if not prepared.is_fresh and _is_taken(changes.connection, id):
+def _insert(transaction: WriteTransaction, prepared: Prepared) -> Put:
+    row = prepared.row
+    if not prepared.is_fresh and _is_taken(transaction.connection, row.public_id):
         raise InvalidInput("id", "is the id of another item already")
-    changes.connection.execute(_INSERT, (*values, rowid, digest_of(values)))
-    enlist(changes, rowid, prepared.tokens)
-    return Put(id=id, rowid=rowid)
+    rowid = transaction.next()
+    ITEMS.insert(transaction.connection, replace(row, id=rowid), rowid)
+    enlist(transaction, rowid, prepared.tokens)
+    return Put(id=row.public_id, rowid=rowid)
 
 
 def _is_taken(connection: Connection, id: str) -> bool:
@@ -445,38 +193,35 @@ def _is_taken(connection: Connection, id: str) -> bool:
     return row is not None
 
 
-def _repeat(changes: Changes, values: Sequence[Any]) -> Put | None:
-    """The same content once more: count it."""
-    if values[_AT["sameness"]] is None:
+def _repeat(transaction: WriteTransaction, new: ItemRow) -> Put | None:
+    """Count a repetition of an item with the same content. None if there is no such item."""
+    if new.sameness is None:
         return None
-    row = changes.connection.execute(
+    found = transaction.connection.execute(
         f"SELECT id FROM items WHERE kind = ? AND sameness = ? AND {LIVE}",
-        (values[_AT["kind"]], values[_AT["sameness"]]),
+        (new.kind, new.sameness),
     ).fetchone()
-    if row is None:
+    if found is None:
         return None
-    known = _values(changes.connection, row[0])
-    known[_AT["repeats"]] += 1
-    known[_AT["updated_at"]] = values[_AT["updated_at"]]
-    _rewrite(changes, known)
-    return _known(changes.connection, row[0])
+    known = read_row(transaction.connection, found[0])
+    known = replace(known, repeats=known.repeats + 1, updated_at=new.updated_at)
+    _rewrite(transaction, known)
+    return Put(id=known.public_id, rowid=known.id, duplicate=True, repeats=known.repeats)
 
 
-def _replace(changes: Changes, prepared: Prepared) -> Put | None:
-    """Another thing under a natural key that is in use: it takes the place, and the id stays."""
-    values = prepared.values
-    if values[_AT["key"]] is None:
+def _replace(transaction: WriteTransaction, prepared: Prepared) -> Put | None:
+    """Replace the content of the item with the same natural key; its id stays."""
+    new = prepared.row
+    if new.key is None:
         return None
-    row = changes.connection.execute(
-        f"{SELECT} WHERE kind = ? AND key = ? AND {LIVE}",
-        (values[_AT["kind"]], values[_AT["key"]]),
+    columns = transaction.connection.execute(
+        f"{SELECT} WHERE kind = ? AND key = ? AND {LIVE}", (new.kind, new.key)
     ).fetchone()
-    if row is None:
+    if columns is None:
         return None
-    old = item_of(row)
-    kept = ("id", "public_id", "created_at", "repeats", "updated_at")
-    fields = {name: values[_AT[name]] for name in COLUMNS if name not in kept}
-    change_item(changes, old, values[_AT["updated_at"]], **fields)
+    old = item_of(columns)
+    fields = {name: value for name, value in asdict(new).items() if name not in _KEPT_BY_REPLACE}
+    change_item(transaction, old, new.updated_at, **fields)
     return Put(id=old.id, rowid=old.rowid)
 
 
@@ -486,33 +231,37 @@ def _known(connection: Connection, rowid: int) -> Put:
     return Put(id=id, rowid=rowid, duplicate=True, repeats=repeats)
 
 
-def _values(connection: Connection, rowid: int) -> list[Any]:
-    row: Row | None = connection.execute(f"{SELECT} WHERE items.id = ?", (rowid,)).fetchone()
-    if row is None:
-        raise NotFound("item", str(rowid))
-    item_of(row)
-    return list(row[:-1])
+def _rewrite(transaction: WriteTransaction, row: ItemRow) -> None:
+    ITEMS.update(transaction.connection, row, transaction.next())
 
 
-def _rewrite(changes: Changes, values: Sequence[Any]) -> None:
-    changes.connection.execute(_UPDATE, (*values, changes.next(), digest_of(values), values[0]))
-
-
-def _live_twin(connection: Connection, values: Sequence[Any], column: str) -> bool:
-    if values[_AT[column]] is None:
+def _has_live_twin(
+    connection: Connection, row: ItemRow, column: Literal["sameness", "key"]
+) -> bool:
+    """Whether a live item of the same kind has the same value in this column."""
+    value = row.sameness if column == "sameness" else row.key
+    if value is None:
         return False
-    row = connection.execute(
-        f"SELECT 1 FROM items WHERE kind = ? AND {column} = ? AND {LIVE}",
-        (values[_AT["kind"]], values[_AT[column]]),
+    found = connection.execute(
+        f"SELECT 1 FROM items WHERE kind = ? AND {column} = ? AND {LIVE}", (row.kind, value)
     ).fetchone()
-    return row is not None
+    return found is not None
 
 
-def _said(values: Sequence[Any]) -> bytes:
-    """A hash of what a put says, for recognising a retry whatever the kind."""
-    said = [
+def _content_hash(row: ItemRow) -> bytes:
+    """The hash of a put's content, which tells a retry from another use of the same key.
+
+    Stored hashes cover JSON as msgspec writes it (1e22, where orjson writes 1e+22), so the JSON
+    columns are written by msgspec here.
+    """
+    row = replace(row, metadata=_by_msgspec(row.metadata), details=_by_msgspec(row.details))
+    content = [
         value
-        for name, value in zip(COLUMNS, values, strict=True)
-        if name not in ("id", "public_id", "occurred_at", "created_at", "updated_at")
+        for name, value in zip(ITEMS.columns, astuple(row), strict=True)
+        if name not in _NOT_CONTENT
     ]
-    return blake2b(_encode(said), digest_size=16).digest()
+    return blake2b(_encode(content), digest_size=16).digest()
+
+
+def _by_msgspec(encoded: str) -> str:
+    return encoded if encoded == "{}" else msgspec.json.encode(orjson.loads(encoded)).decode()

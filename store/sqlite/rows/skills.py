@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from store.errors import NotFound
 from store.model import (
@@ -17,16 +18,33 @@ from store.model import (
     Skill,
 )
 from store.sqlite.database import Connection
-from store.sqlite.rows.items import SELECT, RowDamaged, digest_of, is_sound, item_of, where
-from store.sqlite.rows.memories import Changes, listing, prepare, put
+from store.sqlite.rows.items import SELECT, item_of, where
+from store.sqlite.rows.listing import listing
+from store.sqlite.rows.memories import put
+from store.sqlite.rows.prepared import prepare
+from store.sqlite.rows.table import Table
+from store.sqlite.rows.transaction import WriteTransaction
 from store.validate import check_labels, check_list, check_text
 
-PROFILE_COLUMNS: Final = ("agent_role", "fields", "updated_at")
-PROFILES: Final = f"SELECT {', '.join(PROFILE_COLUMNS)}, digest FROM profiles"
 _profile: Final = msgspec.json.Decoder(AgentProfile).decode
 
 
-def put_skill(changes: Changes, skill: NewSkill, now: int) -> Put:
+class ProfileRow(Struct, frozen=True):
+    """A row of the table `profiles`."""
+
+    agent_role: str
+    fields: str  # JSON
+    updated_at: int
+
+
+PROFILES: Final = Table("profiles", ProfileRow, noun="agent profile")
+_PUT_PROFILE: Final = (
+    f"{PROFILES.insert_statement} ON CONFLICT DO UPDATE SET fields = excluded.fields,"
+    " updated_at = excluded.updated_at, digest = excluded.digest"
+)
+
+
+def put_skill(transaction: WriteTransaction, skill: NewSkill, now: int) -> Put:
     """Keep a skill under its name; another one under that name is replaced."""
     check_text("name", skill.name, empty=False)
     check_text("summary", skill.summary, empty=False)
@@ -51,7 +69,7 @@ def put_skill(changes: Changes, skill: NewSkill, now: int) -> Put:
         details=details,
         provenance=skill.provenance,
     )
-    return put(changes, prepare(new, now))
+    return put(transaction, prepare(new, now))
 
 
 def skills(connection: Connection, filters: Filters, *, limit: int) -> list[Skill]:
@@ -60,7 +78,7 @@ def skills(connection: Connection, filters: Filters, *, limit: int) -> list[Skil
     return [skill_of(item) for item in found.items]
 
 
-def put_narrative(changes: Changes, narrative: NewNarrative, now: int) -> Put:
+def put_narrative(transaction: WriteTransaction, narrative: NewNarrative, now: int) -> Put:
     """Keep what happened in a span; a newer telling of the same span replaces it."""
     check_labels(span=narrative.span, name=narrative.name)
     new = NewMemory(
@@ -75,7 +93,7 @@ def put_narrative(changes: Changes, narrative: NewNarrative, now: int) -> Put:
         details={"count": narrative.count},
         provenance=narrative.provenance,
     )
-    return put(changes, prepare(new, now))
+    return put(transaction, prepare(new, now))
 
 
 def narratives(
@@ -102,25 +120,21 @@ def check_profile(profile: AgentProfile) -> None:
 
 def put_profile(connection: Connection, profile: AgentProfile, now: int) -> None:
     check_profile(profile)
-    row = (profile.agent_role, msgspec.json.encode(profile).decode(), now)
-    connection.execute(
-        "INSERT INTO profiles (agent_role, fields, updated_at, digest) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET fields = excluded.fields, updated_at = excluded.updated_at,"
-        " digest = excluded.digest",
-        (*row, digest_of(row)),
-    )
+    connection.execute(_PUT_PROFILE, PROFILES.written(profile_row(profile, now)))
 
 
 def profile(connection: Connection, agent_role: str) -> AgentProfile:
-    row = connection.execute(f"{PROFILES} WHERE agent_role = ?", (agent_role,)).fetchone()
-    if row is None:
+    columns = connection.execute(
+        f"{PROFILES.select} WHERE agent_role = ?", (agent_role,)
+    ).fetchone()
+    if columns is None:
         raise NotFound("agent profile", agent_role)
-    return profile_of(row)
+    return profile_of(PROFILES.read(columns))
 
 
 def profiles(connection: Connection) -> list[AgentProfile]:
-    rows = connection.execute(f"{PROFILES} ORDER BY agent_role")
-    return [profile_of(row) for row in rows]
+    rows = connection.execute(f"{PROFILES.select} ORDER BY agent_role")
+    return [profile_of(PROFILES.read(columns)) for columns in rows]
 
 
 def delete_profile(connection: Connection, agent_role: str) -> None:
@@ -152,8 +166,10 @@ def narrative_of(item: Item) -> Narrative:
     )
 
 
-def profile_of(row: tuple[Any, ...]) -> AgentProfile:
-    """The profile in a row of `PROFILES`, or `RowDamaged`."""
-    if not is_sound(row):
-        raise RowDamaged("agent profile", 0)
-    return _profile(row[1])
+def profile_of(row: ProfileRow) -> AgentProfile:
+    return _profile(row.fields)
+
+
+def profile_row(profile: AgentProfile, updated_at: int) -> ProfileRow:
+    fields = msgspec.json.encode(profile).decode()
+    return ProfileRow(agent_role=profile.agent_role, fields=fields, updated_at=updated_at)

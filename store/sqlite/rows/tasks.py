@@ -1,7 +1,7 @@
 """Tasks and risks: what is to be done, and what may go wrong.
 
 A task that says the same as an open one is that one. Nothing here closes a task by itself: a
-status changes because somebody names the id and the status.
+status transaction because somebody names the id and the status.
 """
 
 from typing import Final
@@ -22,7 +22,10 @@ from store.model import (
 from store.ranking.similarity import candidates, same_substance, same_words
 from store.sqlite.database import Connection
 from store.sqlite.rows.items import SELECT, find, item_of, where
-from store.sqlite.rows.memories import Changes, change_item, insert_row, listing, prepare
+from store.sqlite.rows.listing import listing
+from store.sqlite.rows.memories import change_item, insert_row
+from store.sqlite.rows.prepared import prepare
+from store.sqlite.rows.transaction import WriteTransaction
 from store.validate import check_choice, check_text, encode_json
 
 _ORDER: Final = (
@@ -31,7 +34,7 @@ _ORDER: Final = (
 )
 
 
-def put(changes: Changes, task: NewTask, now: int) -> Put:
+def put(transaction: WriteTransaction, task: NewTask, now: int) -> Put:
     """Keep a task, or recognise the open task that it is."""
     check_text("title", task.title, empty=False)
     check_choice("status", task.status, TASK_STATUSES)
@@ -54,19 +57,19 @@ def put(changes: Changes, task: NewTask, now: int) -> Put:
         ),
         now,
     )
-    for known in candidates(changes.connection, "task", task.title):
+    for known in candidates(transaction.connection, "task", task.title):
         if (
             known.status != "completed"
             and known.user == task.user
             and same_substance(known.title, task.title)
         ):
-            known = change_item(changes, known, now, repeats=known.repeats + 1)
+            known = change_item(transaction, known, now, repeats=known.repeats + 1)
             return Put(id=known.id, rowid=known.rowid, duplicate=True, repeats=known.repeats)
-    return insert_row(changes, prepared, document=None, position=None)
+    return insert_row(transaction, prepared, document=None, position=None)
 
 
 def change(
-    changes: Changes,
+    transaction: WriteTransaction,
     id: str,
     now: int,
     *,
@@ -75,7 +78,7 @@ def change(
     detail: str | None = None,
 ) -> Task:
     """Change a task by its id."""
-    item = find(changes.connection, id, kind="task")
+    item = find(transaction.connection, id, kind="task")
     fields: dict[str, str] = {}
     if status is not None:
         check_choice("status", status, TASK_STATUSES)
@@ -86,7 +89,7 @@ def change(
     if detail is not None:
         check_text("detail", detail)
         fields["text"] = detail
-    return task_of(change_item(changes, item, now, **fields))
+    return task_of(change_item(transaction, item, now, **fields))
 
 
 def page(
@@ -101,7 +104,7 @@ def page(
     return [task_of(item_of(row)) for row in rows], total[0]
 
 
-def put_risk(changes: Changes, risk: NewRisk, now: int) -> Put:
+def put_risk(transaction: WriteTransaction, risk: NewRisk, now: int) -> Put:
     """Keep a risk; an active one with the same title is brought up to date instead."""
     check_text("title", risk.title, empty=False)
     check_choice("status", risk.status, RISK_STATUSES)
@@ -124,10 +127,10 @@ def put_risk(changes: Changes, risk: NewRisk, now: int) -> Put:
         ),
         now,
     )
-    for known in candidates(changes.connection, "risk", risk.title):
+    for known in candidates(transaction.connection, "risk", risk.title):
         if known.user == risk.user and same_words(known.title, risk.title):
             known = change_item(
-                changes,
+                transaction,
                 known,
                 now,
                 text=risk.detail or known.text,
@@ -137,13 +140,13 @@ def put_risk(changes: Changes, risk: NewRisk, now: int) -> Put:
                 repeats=known.repeats + 1,
             )
             return Put(id=known.id, rowid=known.rowid, duplicate=True, repeats=known.repeats)
-    return insert_row(changes, prepared, document=None, position=None)
+    return insert_row(transaction, prepared, document=None, position=None)
 
 
-def change_risk(changes: Changes, id: str, now: int, *, status: str) -> Risk:
+def change_risk(transaction: WriteTransaction, id: str, now: int, *, status: str) -> Risk:
     check_choice("status", status, RISK_STATUSES)
-    item = find(changes.connection, id, kind="risk")
-    return risk_of(change_item(changes, item, now, status=status))
+    item = find(transaction.connection, id, kind="risk")
+    return risk_of(change_item(transaction, item, now, status=status))
 
 
 def risk_page(

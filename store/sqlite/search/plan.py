@@ -39,7 +39,8 @@ from store.ranking.tokenizer import (
     quoted,
 )
 from store.sqlite.connection import Connection
-from store.sqlite.rows.items import RowDamaged, fetch, find, is_unfiltered, item_of, where
+from store.sqlite.rows.items import fetch, find, is_unfiltered, item_of, where
+from store.sqlite.rows.table import RowDamaged
 from store.sqlite.search import neighbours
 from store.sqlite.vectors.cache import VectorCache
 from store.sqlite.vectors.stored import cosines_of, scan, stored_cosines

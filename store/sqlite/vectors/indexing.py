@@ -24,8 +24,9 @@ from store.errors import EmbedderFailed, StoreError
 from store.model import Stage
 from store.sqlite.connection import Connection
 from store.sqlite.open_bank import OpenBank
-from store.sqlite.rows.items import SELECT, RowDamaged, item_of, searchable
-from store.sqlite.rows.memories import changing
+from store.sqlite.rows.items import SELECT, item_of, searchable
+from store.sqlite.rows.table import RowDamaged
+from store.sqlite.rows.transaction import counted
 from store.sqlite.storage_errors import errno_name
 from store.sqlite.vectors.ann import GraphBuilder
 from store.sqlite.vectors.cache import EXTEND_AT, VectorCache
@@ -302,7 +303,7 @@ def _adopt(connection: Connection, identity: Identity, is_semantic: bool) -> int
     connection.execute("UPDATE state SET model = ?", (model,))
     stale = connection.execute("SELECT 1 FROM vectors WHERE model IS NOT NULL LIMIT 1").fetchone()
     if stale is not None:
-        with changing(connection) as changes:
+        with counted(connection) as changes:
             connection.execute(
                 "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE model <> ?",
                 (changes.next(), model),
@@ -337,7 +338,7 @@ def _next_pending(connection: Connection) -> list[PendingVector]:
 def _store(
     connection: Connection, model: int, batch: Sequence[PendingVector], contents: Sequence[bytes]
 ) -> None:
-    with changing(connection) as changes:
+    with counted(connection) as changes:
         for pending, content in zip(batch, contents, strict=True):
             connection.execute(
                 "UPDATE vectors SET model = ?, bytes = ?, change = ?"

@@ -1,11 +1,11 @@
-"""Uses a server as an `mcp` 1.x client of its day did: `python_1.py MODE TARGET` (MODE is unused).
+"""Use a server with the `mcp` 1.x client: `python_1.py MODE TARGET` (MODE is unused).
 
-Written to what all 1.x releases have in common: the oldest know no progress callback and none sends
-`notifications/cancelled` by itself, so both are done by hand here.
+Uses only features that all 1.x releases have. The oldest have no progress callback, and none sends
+`notifications/cancelled` by itself, so this driver implements both.
 """
 
 # mypy: ignore-errors
-# (runs in the client's own environment, whose packages ours does not have)
+# (runs in the environment of the client, with packages that the development environment lacks)
 
 import contextlib
 import json
@@ -20,14 +20,14 @@ TEXT = "naïve 🧠 \u2028 text"
 
 
 class Session:
-    """A `ClientSession` that remembers the progress it was told of."""
+    """A `ClientSession` that records progress notifications."""
 
     def __init__(self, session):
         self.session = session
         self.progress = []
         self.begun = anyio.Event()
 
-    async def heard(self, message):
+    async def on_message(self, message):
         note = getattr(message, "root", None)
         if isinstance(note, types.ProgressNotification):
             self.progress.append(note.params.progress)
@@ -40,7 +40,7 @@ class Session:
         return await self.session.send_request(types.ClientRequest(request), types.CallToolResult)
 
     async def until_cancelled(self):
-        """Over HTTP the open response ends with an error; on a pipe there is silence."""
+        """Over HTTP the open response ends with an error; over stdio no response arrives."""
         with contextlib.suppress(McpError):
             await self.call("slow", {"seconds": 60, "steps": 600}, "cancelled")
 
@@ -55,11 +55,11 @@ async def use(wrapped):
     assert not echoed.isError, echoed
     assert echoed.content[0].text == TEXT, echoed
     try:
-        told = await wrapped.session.call_tool("no_such_tool", {})
+        result = await wrapped.session.call_tool("no_such_tool", {})
     except McpError as refusal:
         code = refusal.error.code
     else:
-        raise AssertionError(f"an unknown tool was answered: {told}")
+        raise AssertionError(f"an unknown tool gave a result: {result}")
     assert code in (-32602, -32000), code
     await wrapped.session.send_ping()
 
@@ -106,13 +106,13 @@ async def main(target):
     with anyio.fail_after(40):
         async with connect(target) as (read, write, *_):
             wrapped = Session(None)
-            async with ClientSession(read, write, message_handler=wrapped.heard) as session:
+            async with ClientSession(read, write, message_handler=wrapped.on_message) as session:
                 wrapped.session = session
                 opened = await session.initialize()
-                told = {"version": opened.protocolVersion, **(await use(wrapped))}
+                report = {"version": opened.protocolVersion, **(await use(wrapped))}
             leaving = time.monotonic()
-    told["exit_seconds"] = round(time.monotonic() - leaving, 3)
-    print(json.dumps(told))
+    report["exit_seconds"] = round(time.monotonic() - leaving, 3)
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

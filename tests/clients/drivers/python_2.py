@@ -1,11 +1,12 @@
-"""Uses a server as the `mcp` 2.x client does: `python_2.py MODE TARGET`.
+"""Use a server with the `mcp` 2.x client: `python_2.py MODE TARGET`.
 
-TARGET is JSON: {"command": […], "env": {…}}, {"socket": PATH} or {"url": URL}. Prints a JSON line
-of what it saw, or fails with a traceback. It asserts, because the client has no test framework.
+TARGET is JSON: {"command": […], "env": {…}}, {"socket": PATH} or {"url": URL}. Prints a report as
+one JSON line, or fails with a traceback. It uses plain assertions, because the environment of the
+client has no test framework.
 """
 
 # mypy: ignore-errors
-# (runs in the client's own environment, whose packages ours does not have)
+# (runs in the environment of the client, with packages that the development environment lacks)
 
 import contextlib
 import json
@@ -22,7 +23,7 @@ TEXT = "naïve 🧠 \u2028 text"
 
 @contextlib.asynccontextmanager
 async def unix_socket(path):
-    """The socket as a native transport: a pair of streams of parsed messages."""
+    """A transport over the Unix socket: a pair of streams of parsed messages."""
     parse = mcp_types.jsonrpc_message_adapter.validate_json
     to_client, received = anyio.create_memory_object_stream(0)
     sending, to_server = anyio.create_memory_object_stream(0)
@@ -58,11 +59,11 @@ async def use(client):
     assert echoed.content[0].text == TEXT, echoed
 
     try:
-        told = await client.call_tool("no_such_tool", {})
+        result = await client.call_tool("no_such_tool", {})
     except MCPError as refusal:
         code = refusal.error.code
     else:
-        raise AssertionError(f"an unknown tool was answered: {told}")
+        raise AssertionError(f"an unknown tool gave a result: {result}")
     assert code in (-32602, -32000), code
 
     failed = await client.call_tool("fail", {"message": "as asked"})
@@ -87,7 +88,7 @@ async def use(client):
 
 
 async def cancel(client):
-    """Cancels a call that has begun, and sees the server stop it."""
+    """Cancel a running call and check that the server stops it."""
     before = await tally(client)
     with anyio.fail_after(10), anyio.CancelScope() as scope:
 
@@ -115,10 +116,10 @@ async def main(mode, target):
         server = StdioServerParameters(command=command, args=arguments, env=target["env"])
     with anyio.fail_after(40):
         async with Client(server, mode=mode) as client:
-            told = {"version": client.protocol_version, **(await use(client))}
+            report = {"version": client.protocol_version, **(await use(client))}
             leaving = time.monotonic()
-    told["exit_seconds"] = round(time.monotonic() - leaving, 3)
-    print(json.dumps(told))
+    report["exit_seconds"] = round(time.monotonic() - leaving, 3)
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

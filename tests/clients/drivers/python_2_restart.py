@@ -1,11 +1,11 @@
-"""Keeps one legacy HTTP session of the `mcp` 2.x client open while the server is restarted.
+"""Keep a legacy HTTP session of the `mcp` 2.x client open while the server restarts.
 
-`python_2_restart.py URL`: calls, prints a line, waits for one on stdin, calls again in the same
-session, prints what it saw.
+Usage: `python_2_restart.py URL`. Calls a tool, prints a line, waits for a line on stdin, calls
+again in the same session, and prints the results.
 """
 
 # mypy: ignore-errors
-# (runs in the client's own environment, whose packages ours does not have)
+# (runs in the environment of the client, with packages that the development environment lacks)
 
 import json
 import sys
@@ -22,8 +22,8 @@ async def main(url):
             await anyio.to_thread.run_sync(sys.stdin.readline)
             after = await client.call_tool("echo", {"text": "after"})
             tools = await client.list_tools()
-            told = {"after": after.content[0].text, "tools": len(tools.tools)}
-            print(json.dumps(told), flush=True)
+            report = {"after": after.content[0].text, "tools": len(tools.tools)}
+            print(json.dumps(report), flush=True)
 
 
 if __name__ == "__main__":

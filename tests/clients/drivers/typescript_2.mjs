@@ -1,8 +1,8 @@
 // `typescript_2.mjs MODE TARGET`: the client of @modelcontextprotocol/client 2.x.
-// MODE is "auto", "pin", or a handshake-era date, which becomes the only version on offer.
+// MODE is "auto", "pin", or the date of a revision before 2026-07-28, the only one then offered.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { run } from './use.mjs';
+import { run } from './steps.mjs';
 
 const MODES = {
     auto: { versionNegotiation: { mode: 'auto' } },

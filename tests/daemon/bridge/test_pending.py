@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.bridge.pending import MAX_BATCH, MAX_DEPTH, MOST_WAITING, REPLAY_ID, Pending
+from daemon.bridge.pending import MAX_BATCH, MAX_DEPTH, MAX_WAITING, REPLAY_ID, PendingRequests
 from protocol import connection, jsonrpc
 from protocol.jsonrpc import Invalid, Request, decode
 from tests.support.strategies import requests
@@ -17,8 +17,8 @@ def line(**members: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **members}).encode()
 
 
-def opened(version: Any) -> Pending:
-    pending = Pending()
+def opened(version: Any) -> PendingRequests:
+    pending = PendingRequests()
     pending.sent(line(id=0, method="initialize", params={"protocolVersion": version}))
     pending.answered(answer("0"))
     return pending
@@ -30,7 +30,7 @@ def answer(raw_id: str) -> bytes:
 
 @pytest.mark.parametrize("id", [0, -1, 2**70, "", "1", "é", 'quote"', "back\\slash", "nl\n"])
 def test_a_request_waits_until_its_answer_passes(id: Any) -> None:
-    pending = Pending()
+    pending = PendingRequests()
     pending.sent(line(id=id, method="ping"))
     assert len(pending.waiting) == 1
     pending.answered(answer(json.dumps("other")))
@@ -40,7 +40,7 @@ def test_a_request_waits_until_its_answer_passes(id: Any) -> None:
 
 
 def test_the_same_id_in_another_spelling_is_the_same_request() -> None:
-    pending = Pending()
+    pending = PendingRequests()
     pending.sent(b'{"jsonrpc":"2.0","id":"\\u0061\\/","method":"ping"}')
     pending.answered(answer('"\\u0061\\/"'))
     assert not pending.waiting
@@ -60,7 +60,7 @@ def test_unsent_batches_are_known_by_their_ids_where_the_client_may_send_them() 
 
 @pytest.mark.parametrize("raw", ["1.0", "1.00", "-0", "-0.0", "-3.0"])
 def test_a_number_echoed_as_it_was_spelt_settles_its_request(raw: str) -> None:
-    pending = Pending()
+    pending = PendingRequests()
     pending.sent(f'{{"jsonrpc":"2.0","id":{raw},"method":"ping"}}'.encode())
     assert len(pending.waiting) == 1
     pending.answered(answer(raw))
@@ -92,14 +92,14 @@ def test_a_number_echoed_as_it_was_spelt_settles_its_request(raw: str) -> None:
     ],
 )
 def test_what_is_no_request_is_not_waited_for(odd: bytes) -> None:
-    pending = Pending()
+    pending = PendingRequests()
     pending.sent(odd)
     assert not pending.waiting
 
 
 @given(requests())
 def test_what_the_daemon_answers_under_an_id_is_waited_for(line: bytes) -> None:
-    pending = Pending()
+    pending = PendingRequests()
     pending.sent(line)
     read = decode(line)
     assert bool(pending.waiting) == isinstance(read, Request)
@@ -113,7 +113,7 @@ def test_a_mutated_request_is_waited_for_just_when_the_daemon_can_tell_its_id(
     at = data.draw(st.integers(0, len(whole)))
     cut = data.draw(st.integers(0, 3))
     mutated = (whole[:at] + noise[:4] + whole[at + cut :]).replace(b"\n", b"")
-    pending = Pending()
+    pending = PendingRequests()
     pending.sent(mutated)
     read = decode(mutated)
     if pending.waiting:
@@ -122,7 +122,7 @@ def test_a_mutated_request_is_waited_for_just_when_the_daemon_can_tell_its_id(
 
 
 def test_depth_alone_does_not_hide_a_request() -> None:
-    pending = Pending()
+    pending = PendingRequests()
     pending.sent(line(id=1, method="m", params={"x": [[]] * 100}))
     assert pending.waiting
 
@@ -138,7 +138,7 @@ def test_a_batch_waits_for_each_of_its_requests() -> None:
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25", 5])
 def test_where_there_are_no_batches_an_array_is_refused_whole(version: Any) -> None:
     array = b"[" + line(id=1, method="a") + b"]"
-    for pending in (Pending(), opened(version)):
+    for pending in (PendingRequests(), opened(version)):
         pending.sent(array)
         assert not pending.waiting
     pending = opened("2025-03-26")
@@ -152,7 +152,7 @@ def test_limits_are_the_daemons() -> None:
 
 
 def test_a_cancelled_request_is_not_waited_for_unless_it_is_the_handshake() -> None:
-    pending = Pending()
+    pending = PendingRequests()
     pending.sent(line(id=0, method="initialize", params={}))
     pending.sent(line(id=1, method="tools/call", params={"name": "slow"}))
     for id in (0, 1, 7, None):
@@ -161,7 +161,7 @@ def test_a_cancelled_request_is_not_waited_for_unless_it_is_the_handshake() -> N
 
 
 def test_the_handshake_is_made_again_under_an_id_of_ours() -> None:
-    pending = Pending()
+    pending = PendingRequests()
     assert pending.replay() is None
     pending.sent(line(id=0, method="initialize", params={"protocolVersion": 5}))
     assert pending.replay() is None
@@ -192,7 +192,7 @@ def test_the_handshake_is_made_again_under_an_id_of_ours() -> None:
 def test_a_lost_request_is_told_whether_to_ask_again(
     method: str, params: Any, is_safe: bool
 ) -> None:
-    pending = Pending()
+    pending = PendingRequests()
     pending.retry_safe = frozenset({"search"})
     pending.sent(line(id="é", method=method, params=params))
     (waiting,) = pending.waiting.values()
@@ -204,10 +204,10 @@ def test_a_lost_request_is_told_whether_to_ask_again(
 
 
 def test_memory_is_bounded_however_many_requests_are_never_answered() -> None:
-    pending = Pending()
-    for id in range(MOST_WAITING + 10):
+    pending = PendingRequests()
+    for id in range(MAX_WAITING + 10):
         pending.sent(line(id=id, method="m"))
-    assert len(pending.waiting) == MOST_WAITING
+    assert len(pending.waiting) == MAX_WAITING
 
 
 def test_what_was_agreed_for_the_connection_is_remembered_and_what_was_refused_is_not() -> None:
@@ -229,7 +229,7 @@ def test_what_was_agreed_for_the_connection_is_remembered_and_what_was_refused_i
     pending.lose(pending.waiting["99"], "it ended")
     assert list(pending.uris) == ["memory://b/recent"]
     assert pending.level == "warning"
-    (note,) = pending.stale().splitlines()
+    (note,) = pending.missed_updates().splitlines()
     assert json.loads(note)["params"] == {"uri": "memory://b/recent"}
 
 
@@ -239,4 +239,4 @@ def test_subscriptions_in_a_batch_are_remembered_too() -> None:
     pending.sent(b"[" + b",".join(asked) + b"]")
     pending.answered(b"[" + answer("1") + b',{"jsonrpc":"2.0","id":2,"error":{}}]')
     assert list(pending.uris) == ["u1"]
-    assert pending.stale() == b"", "a client that has not said initialized is told nothing"
+    assert pending.missed_updates() == b"", "a client that has not said initialized is told nothing"

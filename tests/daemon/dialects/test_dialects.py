@@ -11,9 +11,13 @@ from msgspec import UNSET, Struct
 
 from daemon import dialects
 from daemon.dialect_names import DIALECTS, chosen
-from daemon.dialects.registry import build
+from daemon.dialects.registry import build, load
 from daemon.rpc.failures import FAULTS, error_for, refusal, status_of
-from daemon.tools.specification import ArgumentsRefused, Registry, ToolFailure, ToolSpec
+from daemon.tools.bound_tool import BoundTool
+from daemon.tools.dialect import Dialect
+from daemon.tools.errors import ArgumentsRefused, ToolFailure
+from daemon.tools.registry import Registry
+from daemon.tools.specification import ToolSpec
 from daemon.tools.toolkit import iso
 from protocol.errors import Fault, ProtocolError
 from protocol.mcp import error_result
@@ -43,6 +47,17 @@ def test_a_minus_leaves_one_out() -> None:
 def test_a_choice_that_cannot_be_made_says_why(names: str) -> None:
     with pytest.raises(LookupError, match="dialects: "):
         chosen(names)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_dialect_is_a_value_with_its_name_and_its_tools(name: str) -> None:
+    dialect = load(name)
+    assert dialect.name == name
+    specs = dialect.tools(any_toolkit())
+    assert specs
+    assert [spec.name for spec in specs] == [
+        spec.name for spec in build([name], any_toolkit()).specs()
+    ]
 
 
 # --- names -----------------------------------------------------------------------------------
@@ -118,7 +133,10 @@ def test_a_database_failure_is_the_documented_code_in_the_old_revisions() -> Non
         assert error.data["kind"] == "database_error"
 
 
-SPEC = tool("t", refuse=lambda reason: error_result(f"no: {reason}"), fields={"text": "content"})
+REFUSING = Dialect(
+    name="refusing", refuse=lambda reason: error_result(f"no: {reason}"), fields={"bank": "bank_id"}
+)
+TOOL = BoundTool(tool("t", fields={"text": "content"}), REFUSING)
 
 
 @pytest.mark.parametrize(
@@ -128,26 +146,29 @@ SPEC = tool("t", refuse=lambda reason: error_result(f"no: {reason}"), fields={"t
         (InvalidInput("text", "must not be empty"), "content: must not be empty"),
         (InvalidInput("text", "is odd").within("steps[3]"), "steps[3].text: is odd"),
         (InvalidInput("metadata.a", "is odd"), "metadata.a: is odd"),
+        (InvalidInput("bank", "is odd"), "bank_id: is odd"),
     ],
 )
 def test_wrong_arguments_are_said_in_the_callers_words(failure: Exception, told: str) -> None:
     with pytest.raises(ProtocolError) as caught:
-        refusal(SPEC, failure, R2025_06_18)
+        refusal(TOOL, failure, R2025_06_18)
     assert (caught.value.fault, caught.value.details) == (Fault.INVALID_PARAMS, told)
 
-    assert refusal(SPEC, failure, R2025_11_25) == error_result(f"no: {told}")
+    assert refusal(TOOL, failure, R2025_11_25) == error_result(f"no: {told}")
 
 
 def test_what_a_dialect_has_no_words_for_is_left_to_the_protocol() -> None:
     with pytest.raises(StorageFull):
-        refusal(SPEC, StorageFull("no space left"), R2025_11_25)
-    spoken = tool("t", fail=lambda failure: error_result(f"alas, {failure}"))
-    assert refusal(spoken, StorageFull("full"), R2025_11_25) == error_result("alas, full")
+        refusal(TOOL, StorageFull("no space left"), R2025_11_25)
+    failing = Dialect(name="failing", fail=lambda failure: error_result(f"alas, {failure}"))
+    assert refusal(BoundTool(tool("t"), failing), StorageFull("full"), R2025_11_25) == error_result(
+        "alas, full"
+    )
 
 
 def test_a_finished_no_is_passed_on_as_it_is() -> None:
     for revision in ALL:
-        assert refusal(SPEC, ToolFailure("{}"), revision) == error_result("{}")
+        assert refusal(TOOL, ToolFailure("{}"), revision) == error_result("{}")
 
 
 # --- small things ----------------------------------------------------------------------------
@@ -233,7 +254,7 @@ async def test_health_says_what_of_the_engine_works_less_well(
 def test_the_examples_in_the_readme_are_json_and_name_tools_there_are() -> None:
     text = (Path(dialects.__file__).parent / "README.md").read_text()
     examples = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
-    names = {spec.name for spec in build(list(DIALECTS), any_toolkit())}
+    names = {spec.name for spec in build(DIALECTS, any_toolkit()).specs()}
 
     assert len(examples) >= 9
     assert {example["name"] for example in examples if "name" in example} <= names

@@ -71,16 +71,16 @@ def test_a_refusal_inside_a_task_group_keeps_its_own_code(tmp_path: Path) -> Non
 
 def test_a_crash_that_cannot_be_written_down_is_still_said(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("in the way")
-    said = crash_report.keep(KeyError(SECRET), "health", {"RECALLD_HOME": str(tmp_path)})
+    said = crash_report.write(KeyError(SECRET), "health", {"RECALLD_HOME": str(tmp_path)})
     assert said.startswith("internal error: KeyError (and ")
 
 
 def test_the_file_does_not_grow_for_ever(tmp_path: Path) -> None:
     home = {"RECALLD_HOME": str(tmp_path)}
     group = ExceptionGroup("tasks", [ValueError("one"), ExceptionGroup("more", [Exit(1, "two")])])
-    crash_report.keep(group, "serve", home)
+    crash_report.write(group, "serve", home)
     log = tmp_path / "state" / "crash.log"
     assert [e["error"] for e in json.loads(log.read_text())["errors"]] == ["ValueError", "Exit"]
-    log.write_bytes(b"x" * (crash_report.LARGEST_FILE + 1))
-    crash_report.keep(group, "serve", home)
+    log.write_bytes(b"x" * (crash_report.MAX_FILE_BYTES + 1))
+    crash_report.write(group, "serve", home)
     assert log.stat().st_size < 1000

@@ -6,30 +6,31 @@ import pytest
 import structlog
 from msgspec import Raw, Struct
 
-from daemon.operations.logs import FLOOD_SECONDS, Sparing
+from daemon.operations.logs import REPEAT_SECONDS, RepeatFilter
 from daemon.tools.authority import OWNER
-from daemon.tools.specification import BoundTool, ToolSpec
+from daemon.tools.bound_tool import BoundTool
+from daemon.tools.specification import ToolSpec
 from store.errors import StorageFull
 from tests.support.clock import FakeClock
 
 
 def test_one_line_of_a_flood_a_minute_says_how_many_it_stands_for() -> None:
     clock = FakeClock()
-    sparing = Sparing(clock)
+    repeat_filter = RepeatFilter(clock)
 
     def said(event: str, **fields: Any) -> Any:
         try:
-            return sparing(None, "warning", {"event": event, **fields})
+            return repeat_filter(None, "warning", {"event": event, **fields})
         except structlog.DropEvent:
             return None
 
-    assert said("write.refused", reason="StorageFull")["unsaid"] == 0
+    assert said("write.refused", reason="StorageFull")["suppressed"] == 0
     assert [said("write.refused", reason="StorageFull") for _ in range(5)] == [None] * 5
-    assert said("write.refused", reason="StorageReadOnly")["unsaid"] == 0
+    assert said("write.refused", reason="StorageReadOnly")["suppressed"] == 0
     assert said("call.refused") is not None
     assert said("call.refused") is not None
-    clock.advance(FLOOD_SECONDS)
-    assert said("write.refused", reason="StorageFull")["unsaid"] == 5
+    clock.advance(REPEAT_SECONDS)
+    assert said("write.refused", reason="StorageFull")["suppressed"] == 5
 
 
 class Words(Struct):

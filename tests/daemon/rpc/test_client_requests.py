@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from daemon.rpc.client_requests import Questions
-from daemon.tools.specification import ToolFailure
+from daemon.tools.errors import ToolFailure
 from protocol import jsonrpc
 from protocol.jsonrpc import Response
 

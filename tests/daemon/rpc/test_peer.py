@@ -7,7 +7,11 @@ import anyio
 import pytest
 
 from daemon.rpc.methods import MAX_SUBSCRIPTIONS
-from daemon.tools.specification import Context, Registry, ToolFailure, ToolSpec, as_answer
+from daemon.tools.bound_tool import as_answer
+from daemon.tools.context import Context
+from daemon.tools.errors import ToolFailure
+from daemon.tools.registry import Registry
+from daemon.tools.specification import ToolSpec
 from protocol.mcp import CallToolResult, TextContent
 from tests.support.clock import FakeClock
 from tests.support.wire import call, initialize, join, modern, request, running_hub

@@ -277,6 +277,7 @@ def test_a_daemon_leaving_answers_what_it_can_and_ends_what_listens(tmp_path: Pa
         assert started.wait(3) == 0
 
 
+@pytest.mark.serial
 def test_health_answers_within_50_ms_of_pythons_own_start(tmp_path: Path) -> None:
     def best(*command: str) -> float:
         times = []

@@ -9,9 +9,10 @@ from daemon.dialects.awareness.answers import DayView, SessionView
 from daemon.dialects.awareness.language import summaries
 from daemon.dialects.awareness.language.keywords import MOST as MOST_TERMS
 from daemon.dialects.awareness.language.keywords import keywords_of
+from daemon.dialects.awareness.memory import MemoryReader
 from daemon.dialects.awareness.reading import bank_overview, passages
 from daemon.dialects.awareness.reading.passages import Result
-from daemon.tools.toolkit import Toolkit, iso
+from daemon.tools.toolkit import iso
 from store.model import Filters, Found, Hit, Item, Query
 
 SESSIONS: Final = 5
@@ -47,9 +48,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     members: list[Member]
 
 
-async def whole_sessions(
-    toolkit: Toolkit, bank: str, found: Found, filters: Filters
-) -> list[Result]:
+async def whole_sessions(reader: MemoryReader, found: Found, filters: Filters) -> list[Result]:
     """Each answer as the history of the session it is from, oldest event first.
 
     At most five sessions, best first. An answer that is no event of a history stands before it,
@@ -63,13 +62,13 @@ async def whole_sessions(
             results.append(passages.excerpt(hit))
         elif session not in seen and len(seen) < SESSIONS:
             seen.add(session)
-            results.append(await _history(toolkit, bank, session, hit, filters))
+            results.append(await _history(reader, session, hit, filters))
     return results
 
 
-async def _history(toolkit: Toolkit, bank: str, session: str, hit: Hit, filters: Filters) -> Result:
-    page = await toolkit.engine.timeline(
-        bank,
+async def _history(reader: MemoryReader, session: str, hit: Hit, filters: Filters) -> Result:
+    page = await reader.engine.timeline(
+        reader.bank,
         filters=Filters(session=session, user=filters.user, role=filters.role),
         limit=SESSION_EVENTS,
         newest_first=False,
@@ -95,12 +94,11 @@ def _line(item: Item) -> str:
     return f"[{item.actor or item.kind}] {item.text or item.title}"
 
 
-async def levels(toolkit: Toolkit, bank: str, found: Found, filters: Filters) -> Levels:
+async def levels(reader: MemoryReader, found: Found, filters: Filters) -> Levels:
     """Summaries of the sessions and days that the answers are from, in the answers' order."""
     sessions = list(dict.fromkeys(hit.item.session for hit in found.hits if hit.item.session))
     views = [
-        await _session_level(toolkit, bank, session, filters)
-        for session in sessions[:LEVEL_SESSIONS]
+        await _session_level(reader, session, filters) for session in sessions[:LEVEL_SESSIONS]
     ]
     starts = dict.fromkeys(
         hit.item.occurred_at // bank_overview.DAY_MS * bank_overview.DAY_MS for hit in found.hits
@@ -112,25 +110,23 @@ async def levels(toolkit: Toolkit, bank: str, found: Found, filters: Filters) ->
         )
         days += [
             DayView(date=day.date, narrative=summaries.tell(day.items), count=day.count)
-            for day in await toolkit.engine.days(bank, filters=that_day, limit=1)
+            for day in await reader.engine.days(reader.bank, filters=that_day, limit=1)
         ]
     return Levels(sessions=views, days=days)
 
 
-async def _session_level(
-    toolkit: Toolkit, bank: str, session: str, filters: Filters
-) -> SessionView:
+async def _session_level(reader: MemoryReader, session: str, filters: Filters) -> SessionView:
     """The summary that was kept of a session, or one that is made now."""
     here = Filters(session=session, user=filters.user, role=filters.role)
-    kept = await toolkit.engine.recent(
-        bank,
+    kept = await reader.engine.recent(
+        reader.bank,
         kinds=("narrative",),
         filters=msgspec.structs.replace(here, categories=("session",)),
         limit=1,
     )
     if kept.items:
         return bank_overview.session_view(kept.items[0])
-    page = await toolkit.engine.timeline(bank, filters=here, limit=40)
+    page = await reader.engine.timeline(reader.bank, filters=here, limit=40)
     return SessionView(
         session_id=session,
         summary=summaries.tell(page.items, bank_overview.SUMMARY),
@@ -139,15 +135,15 @@ async def _session_level(
     )
 
 
-async def clusters(toolkit: Toolkit, bank: str, found: Found, filters: Filters) -> list[Cluster]:
+async def clusters(reader: MemoryReader, found: Found, filters: Filters) -> list[Cluster]:
     """For each of the best answers, what is about the same and was not found itself."""
     told = {hit.item.id for hit in found.hits}
     made: list[Cluster] = []
     for hit in found.hits[:CLUSTERS]:
         text = summaries.clip(f"{hit.item.title}\n{hit.item.text}".strip(), 240)
-        near = await toolkit.engine.search(
+        near = await reader.engine.search(
             Query(
-                bank=bank,
+                bank=reader.bank,
                 text=text,
                 keywords=keywords_of(text, MOST_TERMS),
                 limit=MEMBERS + len(told),

@@ -7,7 +7,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from daemon.dialects.awareness.answers import Object, Text, given
 from daemon.dialects.awareness.language.summaries import clip
-from daemon.tools.toolkit import Toolkit, iso
+from daemon.dialects.awareness.memory import MemoryReader
+from daemon.tools.toolkit import iso
 from store.model import Found, Hit, Item
 
 EXCERPT: Final = 1_200
@@ -91,7 +92,7 @@ def metadata_of(item: Item, **more: Any) -> ResultMetadata:
     )
 
 
-async def joined(toolkit: Toolkit, bank: str, found: Found) -> list[Result]:
+async def joined(reader: MemoryReader, found: Found) -> list[Result]:
     """Each answer once: chunks of one document that touch become one passage, in its order."""
     results: list[Result] = []
     told: set[str] = set()
@@ -101,7 +102,7 @@ async def joined(toolkit: Toolkit, bank: str, found: Found) -> list[Result]:
         if hit.item.kind != "chunk" or hit.item.document is None:
             results.append(excerpt(hit, PASSAGE))
             continue
-        chunks = await toolkit.engine.chunks(bank, hit.item.document)
+        chunks = await reader.engine.chunks(reader.bank, hit.item.document)
         wanted = {
             other.item.position
             for other in found.hits

@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from daemon.dialects.awareness import roles
 from daemon.dialects.awareness.arguments import PromptArguments
-from daemon.tools.specification import Context, Denied, Missing
+from daemon.tools.context import Context
+from daemon.tools.errors import Denied, Missing
 from daemon.tools.toolkit import Toolkit
 from store.errors import BankNotFound, NotFound
 from store.model import AgentProfile

@@ -13,8 +13,8 @@ from daemon.dialects.awareness.refusal import Refused
 from daemon.dialects.awareness.writing import event_writer
 from daemon.dialects.awareness.writing.drafts import TEXT_KEYS, Draft, Skipped, sort_out
 from daemon.dialects.awareness.writing.event_writer import Counts, Hand
+from daemon.tools.context import Context
 from daemon.tools.progress import counted
-from daemon.tools.specification import Context
 from daemon.tools.toolkit import Toolkit
 from store.errors import InvalidInput
 from store.model import NewDocument, Upserted

@@ -15,7 +15,7 @@ from daemon.dialects.awareness import memory, roles, rules
 from daemon.dialects.awareness.answers import ProfileView, SkillView, profile_view
 from daemon.dialects.awareness.arguments import InitArguments, at_least, labels
 from daemon.dialects.awareness.reading import bank_overview
-from daemon.tools.specification import Context
+from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit
 
 MOST: Final = 100
@@ -41,24 +41,24 @@ class Init:
         max_tasks = at_least("max_tasks", arguments.max_tasks, 0, MOST)
         labels(source=arguments.source, user_id=arguments.user_id, agent_role=arguments.agent_role)
         can_write = context.principal.can_write
-        find = memory.to_write if can_write else memory.to_read
-        bank = await find(self._toolkit, context, arguments.memory_id)
+        if can_write:
+            await memory.to_write(self._toolkit, context, arguments.memory_id)
+        reader = memory.to_read(self._toolkit, context, arguments.memory_id)
         # The role labels the session; it does not narrow what the session is told.
-        filters = memory.people(arguments.user_id)
+        filters = memory.filters_for(arguments.user_id)
         overview = await bank_overview.overview(
-            self._toolkit,
-            bank,
+            reader,
             days=days,
             max_cards=max_cards,
             max_tasks=max_tasks,
             filters=filters,
         )
-        skills = await bank_overview.active_skills(self._toolkit, bank, filters)
-        profiles = roles.merged(await self._toolkit.engine.profiles(bank))
-        mine = self._mint(bank, arguments, context) if can_write else context.session()
+        skills = await bank_overview.active_skills(reader, filters)
+        profiles = roles.merged(await reader.engine.profiles(reader.bank))
+        mine = self._mint(reader.bank, arguments, context) if can_write else context.session()
         return Initialised(
             session_id=await mine,
-            memory_id=bank,
+            memory_id=reader.bank,
             context=overview,
             agent_profiles=[profile_view(each, roles.title_of(each)) for each in profiles],
             active_skills=skills or UNSET,

@@ -26,8 +26,8 @@ from daemon.dialects.awareness.writing.insight_parsing import (
     skill_of,
     task_of,
 )
+from daemon.tools.context import Context
 from daemon.tools.progress import counted
-from daemon.tools.specification import Context
 from daemon.tools.toolkit import Toolkit
 from store.errors import InvalidInput, NotFound
 from store.model import AgentProfile, NewCard, NewMemory, NewNotes, NewRisk, NewTask, NotesKept

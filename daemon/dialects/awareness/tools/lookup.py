@@ -23,10 +23,11 @@ from daemon.dialects.awareness.language.vocabulary import (
     TASK_STATUSES,
     status_named,
 )
+from daemon.dialects.awareness.memory import MemoryReader
 from daemon.dialects.awareness.reading import bank_overview
 from daemon.dialects.awareness.refusal import Refused
 from daemon.dialects.awareness.writing.extraction import CATEGORIES
-from daemon.tools.specification import Context
+from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit
 from store.model import Filters
 
@@ -100,7 +101,7 @@ class Handoff(Struct, frozen=True, kw_only=True):
 class Asked(Struct, frozen=True, kw_only=True):
     """A lookup whose parameters were checked."""
 
-    bank: str
+    reader: MemoryReader
     filters: Filters
     limit: int
     offset: int
@@ -130,32 +131,31 @@ class Lookup:
         at_least("max_cards", arguments.max_cards, 0)
         at_least("max_tasks", arguments.max_tasks, 0)
         filters = _filters(kind, arguments)
-        bank = await memory.to_read(self._toolkit, context, arguments.memory_id)
+        reader = memory.to_read(self._toolkit, context, arguments.memory_id)
         return await self._types[kind](
-            Asked(bank=bank, filters=filters, limit=limit, offset=offset, arguments=arguments)
+            Asked(reader=reader, filters=filters, limit=limit, offset=offset, arguments=arguments)
         )
 
     async def _context(self, asked: Asked) -> Overview:
         arguments = asked.arguments
         overview = await bank_overview.overview(
-            self._toolkit,
-            asked.bank,
+            asked.reader,
             days=min(arguments.days, bank_overview.MOST_DAYS),
             max_cards=min(arguments.max_cards, MOST),
             max_tasks=min(arguments.max_tasks, MOST),
             filters=asked.filters,
         )
-        return Overview(memory_id=asked.bank, **msgspec.structs.asdict(overview))
+        return Overview(memory_id=asked.reader.bank, **msgspec.structs.asdict(overview))
 
     async def _tasks(self, asked: Asked) -> TaskList:
-        engine = self._toolkit.engine
+        engine = asked.reader.engine
         tasks, total = await engine.tasks(
-            asked.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
+            asked.reader.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
         )
         counts = {
             status: (
                 await engine.tasks(
-                    asked.bank,
+                    asked.reader.bank,
                     filters=msgspec.structs.replace(asked.filters, statuses=(status,)),
                     limit=1,
                 )
@@ -164,7 +164,7 @@ class Lookup:
             if status in asked.filters.statuses
         }
         return TaskList(
-            memory_id=asked.bank,
+            memory_id=asked.reader.bank,
             total=total,
             in_progress=counts.get("in_progress", 0),
             pending=counts.get("pending", 0),
@@ -173,22 +173,22 @@ class Lookup:
         )
 
     async def _knowledge(self, asked: Asked) -> CardList:
-        cards, total = await self._toolkit.engine.cards(
-            asked.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
+        cards, total = await asked.reader.engine.cards(
+            asked.reader.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
         )
         return CardList(
-            memory_id=asked.bank,
+            memory_id=asked.reader.bank,
             total=total,
             cards=[answers.card_view(card) for card in cards],
             next_offset=_next(asked, len(cards), total),
         )
 
     async def _risks(self, asked: Asked) -> RiskList:
-        risks, total = await self._toolkit.engine.risks(
-            asked.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
+        risks, total = await asked.reader.engine.risks(
+            asked.reader.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
         )
         return RiskList(
-            memory_id=asked.bank,
+            memory_id=asked.reader.bank,
             total=total,
             risks=[answers.risk_view(risk) for risk in risks],
             next_offset=_next(asked, len(risks), total),
@@ -196,21 +196,21 @@ class Lookup:
 
     async def _session_history(self, asked: Asked) -> SessionHistory:
         session = asked.arguments.session_id
-        page = await self._toolkit.engine.timeline(
-            asked.bank,
+        page = await asked.reader.engine.timeline(
+            asked.reader.bank,
             filters=asked.filters,
             limit=asked.limit,
             offset=asked.offset,
             newest_first=False,
         )
-        told = await self._toolkit.engine.recent(
-            asked.bank,
+        told = await asked.reader.engine.recent(
+            asked.reader.bank,
             kinds=("narrative",),
             filters=Filters(session=session, categories=("session",)),
             limit=1,
         )
         return SessionHistory(
-            memory_id=asked.bank,
+            memory_id=asked.reader.bank,
             session_id=session,
             event_count=page.total,
             events=[answers.event_view(item) for item in page.items],
@@ -219,11 +219,11 @@ class Lookup:
         )
 
     async def _timeline(self, asked: Asked) -> Timeline:
-        page = await self._toolkit.engine.timeline(
-            asked.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
+        page = await asked.reader.engine.timeline(
+            asked.reader.bank, filters=asked.filters, limit=asked.limit, offset=asked.offset
         )
         return Timeline(
-            memory_id=asked.bank,
+            memory_id=asked.reader.bank,
             total=page.total,
             events=[answers.event_view(item) for item in page.items],
             next_offset=_next(asked, len(page.items), page.total),
@@ -231,15 +231,14 @@ class Lookup:
 
     async def _handoff(self, asked: Asked) -> Handoff:
         overview = await bank_overview.overview(
-            self._toolkit,
-            asked.bank,
+            asked.reader,
             days=HANDOFF_DAYS,
             max_cards=HANDOFF_CARDS,
             max_tasks=HANDOFF_TASKS,
             filters=msgspec.structs.replace(asked.filters, contains=None),
         )
         briefing = Handoff(
-            memory_id=asked.bank,
+            memory_id=asked.reader.bank,
             briefing_for=asked.arguments.query or "Continue previous work",
             recent_progress=[
                 f"{day.date}: {summaries.clip(day.narrative, 300)}" for day in overview.recent_days
@@ -271,7 +270,7 @@ def _filters(kind: str, arguments: LookupArguments) -> Filters:
     category = chosen("category", arguments.category, CATEGORIES) if arguments.category else ""
     priority = chosen("priority", arguments.priority, LEVELS) if arguments.priority else ""
     level = chosen("level", arguments.level, LEVELS) if arguments.level else ""
-    found = memory.people(arguments.user_id, arguments.agent_role, arguments.session_id)
+    found = memory.filters_for(arguments.user_id, arguments.agent_role, arguments.session_id)
     asked = {"contains": arguments.query or None}
     match kind:
         case "tasks":

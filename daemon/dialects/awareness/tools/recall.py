@@ -26,11 +26,12 @@ from daemon.dialects.awareness.arguments import (
     share,
 )
 from daemon.dialects.awareness.language.keywords import keywords_of
+from daemon.dialects.awareness.memory import MemoryReader
 from daemon.dialects.awareness.reading import bank_overview, expansion, passages
 from daemon.dialects.awareness.reading.expansion import Cluster, Levels
 from daemon.dialects.awareness.reading.passages import Result
 from daemon.dialects.awareness.refusal import Refused
-from daemon.tools.specification import Context
+from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit, iso
 from store.model import Card, Filters, Found, Hit, Kind, Query
 
@@ -89,7 +90,7 @@ class Structured(Struct, frozen=True, kw_only=True):
 class Question(Struct, frozen=True, kw_only=True):
     """A recall whose parameters were checked."""
 
-    bank: str
+    reader: MemoryReader
     text: str
     #: What the caller wants matched by words; None: the question itself.
     keywords: str | None
@@ -108,7 +109,7 @@ class Question(Struct, frozen=True, kw_only=True):
         mode: Literal["keyword", "hybrid"] = "hybrid",
     ) -> Query:
         return Query(
-            bank=self.bank,
+            bank=self.reader.bank,
             text=self.text,
             keywords=self.keywords,
             mode=mode,
@@ -126,7 +127,7 @@ class Recall:
         self._toolkit = toolkit
 
     async def __call__(self, arguments: RecallArguments, context: Context) -> Recalled:
-        question = await self._question(arguments, context)
+        question = self._question(arguments, context)
         found, cards = await self._search(question)
         weakness = _weakness(found) if question.mode == "auto" else ""
         structured = (
@@ -138,17 +139,13 @@ class Recall:
         if weakness:
             extra["supplemented"] = weakness
         if arguments.multi_level:
-            extra["levels"] = await expansion.levels(
-                self._toolkit, question.bank, found, question.filters
-            )
+            extra["levels"] = await expansion.levels(question.reader, found, question.filters)
         if arguments.cluster_expand:
-            extra["clusters"] = await expansion.clusters(
-                self._toolkit, question.bank, found, question.filters
-            )
+            extra["clusters"] = await expansion.clusters(question.reader, found, question.filters)
         return Recalled(
             recall_mode=question.mode,
             scope=question.scope,
-            memory_id=question.bank,
+            memory_id=question.reader.bank,
             keyword_query=question.keywords or keywords_of(question.text),
             results=await self._results(question, found),
             degraded=list(found.degraded) or UNSET,
@@ -156,7 +153,7 @@ class Recall:
             **extra,
         )
 
-    async def _question(self, arguments: RecallArguments, context: Context) -> Question:
+    def _question(self, arguments: RecallArguments, context: Context) -> Question:
         text = arguments.semantic_query.strip()
         if not text:
             raise Refused("semantic_query: must not be empty")
@@ -166,7 +163,7 @@ class Recall:
         threshold = share("confidence_threshold", arguments.confidence_threshold)
         vector_weight = share("vector_weight", arguments.vector_weight)
         keyword_weight = share("full_text_weight", arguments.full_text_weight)
-        people = memory.people(arguments.user_id, arguments.agent_role, arguments.session_id)
+        people = memory.filters_for(arguments.user_id, arguments.agent_role, arguments.session_id)
         filters = msgspec.structs.replace(
             people,
             metadata=mapping("metadata_filter", arguments.metadata_filter),
@@ -177,7 +174,7 @@ class Recall:
         elif keyword_weight is not None and vector_weight is None:
             vector_weight = 1.0 - keyword_weight
         return Question(
-            bank=await memory.to_read(self._toolkit, context, arguments.memory_id),
+            reader=memory.to_read(self._toolkit, context, arguments.memory_id),
             text=text,
             keywords=arguments.keyword_query.strip() or None,
             mode=mode,
@@ -190,7 +187,7 @@ class Recall:
 
     async def _search(self, question: Question) -> tuple[Found, list[Hit]]:
         """The answers, and the cards that were met on the way."""
-        search = self._toolkit.engine.search
+        search = question.reader.engine.search
         if question.mode == "structured":
             return Found(), []
         if question.scope != "all":
@@ -210,18 +207,16 @@ class Recall:
     async def _results(self, question: Question, found: Found) -> list[Result]:
         match question.mode:
             case "precise":
-                return await passages.joined(self._toolkit, question.bank, found)
+                return await passages.joined(question.reader, found)
             case "session":
-                return await expansion.whole_sessions(
-                    self._toolkit, question.bank, found, question.filters
-                )
+                return await expansion.whole_sessions(question.reader, found, question.filters)
             case _:
                 return [passages.excerpt(hit) for hit in found.hits]
 
     # --- structured data ------------------------------------------------------------------
 
     async def _structured(self, question: Question, met: list[Hit]) -> Structured:
-        engine, bank, filters = self._toolkit.engine, question.bank, question.filters
+        reader, filters = question.reader, question.filters
         parts = _PARTS[question.scope]
         cards = await self._cards(question, met) if "cards" in parts else []
         verified = [answers.brief_card(card, score) for card, score in cards if card.is_verified]
@@ -231,18 +226,16 @@ class Recall:
         risks: list[RiskView] = []
         if "risks" in parts:
             wanted = msgspec.structs.replace(filters, statuses=("active", "mitigated"))
-            listed, _ = await engine.risks(bank, filters=wanted, limit=question.limit)
+            listed, _ = await reader.engine.risks(reader.bank, filters=wanted, limit=question.limit)
             risks = [answers.risk_view(risk) for risk in listed]
         return Structured(
             verified_cards=verified,
             unverified_cards=unverified,
             recent_days=(
-                await bank_overview.recent_days(self._toolkit, bank, DAYS, filters)
-                if "days" in parts
-                else []
+                await bank_overview.recent_days(reader, DAYS, filters) if "days" in parts else []
             ),
             open_tasks=(
-                await bank_overview.open_tasks(self._toolkit, bank, question.limit, filters)
+                await bank_overview.open_tasks(reader, question.limit, filters)
                 if "tasks" in parts
                 else []
             ),
@@ -251,7 +244,7 @@ class Recall:
 
     async def _cards(self, question: Question, met: list[Hit]) -> list[tuple[Card, float | None]]:
         """Cards about the question, best first; `structured` fills up with the latest ones."""
-        engine, bank, limit = self._toolkit.engine, question.bank, question.limit
+        engine, bank, limit = question.reader.engine, question.reader.bank, question.limit
         scored = {hit.item.id: hit.score for hit in met[:limit]}
         if len(scored) < limit:
             by_words = await engine.search(question.query(("card",), mode="keyword"))

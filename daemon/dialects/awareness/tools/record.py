@@ -26,9 +26,10 @@ from daemon.dialects.awareness.writing import event_writer
 from daemon.dialects.awareness.writing.drafts import Draft, Skipped, sort_out
 from daemon.dialects.awareness.writing.event_writer import Counts
 from daemon.dialects.awareness.writing.history import entries_of
-from daemon.tools.specification import Context, Missing
+from daemon.tools.context import Context
+from daemon.tools.errors import Missing
 from daemon.tools.toolkit import Toolkit, iso
-from store.errors import NotFound
+from store.errors import BankNotFound, NotFound
 
 MOST_EVENTS: Final = 5_000
 
@@ -228,10 +229,10 @@ class Record:
         status = status_named(arguments.status, TASK_STATUSES)
         if not status:
             raise Refused("status: is required by action='update_task'")
-        bank = await memory.to_read(self._toolkit, context, arguments.memory_id)
+        bank = memory.to_read(self._toolkit, context, arguments.memory_id).bank
         try:
             task = await self._toolkit.engine.change_task(bank, arguments.task_id, status=status)
-        except NotFound:
+        except (BankNotFound, NotFound):
             raise Missing(f"Task '{arguments.task_id}' not found in memory {bank}.") from None
         return UpdatedTask(
             id=task.id,

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from daemon.tools.specification import Context
+from daemon.tools.context import Context
 
 DESCRIPTION: Final = (
     "Reference, DO NOT CALL. Memory workflow: "

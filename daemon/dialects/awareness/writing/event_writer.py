@@ -16,7 +16,7 @@ from daemon.dialects.awareness.refusal import FIELDS, Refused
 from daemon.dialects.awareness.writing import extraction
 from daemon.dialects.awareness.writing.drafts import Draft
 from daemon.tools import progress
-from daemon.tools.specification import Context
+from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit
 from store.errors import InvalidInput
 from store.model import Filters, NewMemory, NewNarrative, Provenance, Put, Query
@@ -68,7 +68,7 @@ async def hand_for(toolkit: Toolkit, arguments: RecordArguments, context: Contex
         bank=await memory.to_write(toolkit, context, arguments.memory_id),
         session=arguments.session_id or await context.session(),
         # Never empty (dialects/README rule 4): what is shown as a source can be asked for as one.
-        source=arguments.source or memory.DIALECT,
+        source=arguments.source or memory.NAME,
         user=arguments.user_id or None,
         role=arguments.agent_role or None,
         actor=actor,
@@ -76,7 +76,7 @@ async def hand_for(toolkit: Toolkit, arguments: RecordArguments, context: Contex
         status=status,
         defaults=defaults,
         metadata=metadata,
-        provenance=memory.from_here(context),
+        provenance=memory.provenance_of(context),
     )
 
 

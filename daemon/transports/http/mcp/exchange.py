@@ -6,7 +6,7 @@ import anyio
 
 from daemon.rpc.subscriptions import Follower
 from daemon.tools.authority import Principal
-from daemon.tools.specification import ToolFailure
+from daemon.tools.errors import ToolFailure
 from daemon.tools.surface import Surface
 from daemon.transports.http.mcp.event_stream import Stream
 from daemon.transports.http.mcp.sessions import HttpSession, Visitor

@@ -19,14 +19,8 @@ from daemon.bridge.retry_advice import advice
 from daemon.rpc.dispatcher import contained
 from daemon.rpc.failures import RateLimited, error_for, is_known, reason_of, status_of
 from daemon.tools.authority import Principal
-from daemon.tools.specification import (
-    Answer,
-    ArgumentsRefused,
-    BoundTool,
-    Missing,
-    ToolFailure,
-    ToolSpec,
-)
+from daemon.tools.bound_tool import Answer, BoundTool
+from daemon.tools.errors import ArgumentsRefused, Missing, ToolFailure
 from daemon.tools.surface import Surface
 from daemon.transports.http.edge.access_log import Access
 from daemon.transports.http.edge.messages import (
@@ -214,12 +208,12 @@ class Rest:
             seconds = self._hub.clock() - started
             self._hub.meter.call_done("rest", tool.spec.name, outcome, seconds)
         if failure is not None:
-            raise self._refusal(failure, tool.spec)
+            raise self._refusal(failure, tool)
         return _json_of(given[0])
 
-    def _refusal(self, failure: Exception, spec: ToolSpec) -> Refusal:
+    def _refusal(self, failure: Exception, tool: BoundTool) -> Refusal:
         """What a failure amounts to, said without the words of a protocol nobody speaks here."""
-        reason = sentence(reason_of(spec, failure))
+        reason = sentence(reason_of(tool, failure))
         match failure:
             case Refusal():
                 return failure

@@ -1,4 +1,4 @@
-"""Laws of the awareness surface: nothing accepted is lost, pages are whole, memories are apart."""
+"""Properties of the Awareness tools: no accepted item is lost, and memories are isolated."""
 
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -14,13 +14,13 @@ from msgspec import Raw
 
 from daemon.dialects.awareness import tools
 from daemon.tools.authority import OWNER
-from daemon.tools.specification import BoundTool
+from daemon.tools.bound_tool import BoundTool
 from daemon.tools.toolkit import Toolkit
 from protocol.lifecycle import ClientCapabilities, Implementation
 from protocol.mcp import CallToolResult
 from protocol.revisions import LATEST_LEGACY
 from store.sqlite.engine import open_engine
-from tests.contracts.awareness import CATEGORIES
+from tests.contracts.tables.awareness import CATEGORIES
 from tests.support.clock import Clock
 from tests.support.plain_ranking import PlainRanking
 
@@ -28,7 +28,7 @@ Call = Callable[..., Awaitable[Any]]
 
 
 class OneCaller:
-    """A context of one client with one session."""
+    """The context of one client with one session."""
 
     revision = LATEST_LEGACY
     client: Implementation | None = None
@@ -36,7 +36,7 @@ class OneCaller:
     principal = OWNER
     transport = "test"
     principal = OWNER
-    inputs: dict[str, Any] = {}  # noqa: RUF012 - a protocol's read-only member
+    inputs: dict[str, Any] = {}  # noqa: RUF012 - read-only in the protocol
     state: str | None = None
 
     def __init__(self, bank: str) -> None:
@@ -62,7 +62,7 @@ class OneCaller:
 
 @asynccontextmanager
 async def surface() -> AsyncGenerator[Callable[[str], Call]]:
-    """A way to call the tools in a memory of one's choice, on an engine of its own."""
+    """Open a new engine and yield a function that calls the tools in a named memory."""
     with tempfile.TemporaryDirectory() as directory:
         clock = Clock()
         async with open_engine(Path(directory), ranking=PlainRanking, now=clock) as engine:
@@ -141,14 +141,14 @@ writes = st.lists(events | one_event | insights | documents, min_size=1, max_siz
 
 
 def accepted(answer: Any) -> set[str]:
-    """The ids that an answer of `awareness_record` names as kept."""
+    """The ids of stored items in a result of `awareness_record`."""
     ids = {step["id"] for part in ("events", "cards", "risks", "action_items", "documents")
            for step in answer.get(part, [])}  # fmt: skip
     return ids | ({answer["event"]["id"]} if "event" in answer else set())
 
 
 async def walk(call: Call, **arguments: Any) -> list[str]:
-    """The ids of a lookup, three at a time."""
+    """Page through a lookup, three items at a time, and return the ids."""
     ids: list[str] = []
     offset: int | None = 0
     while offset is not None:
@@ -162,7 +162,7 @@ async def walk(call: Call, **arguments: Any) -> list[str]:
 
 
 async def reachable(call: Call) -> set[str]:
-    """Every id that some documented lookup shows."""
+    """Return every id that a documented lookup returns."""
     found: set[str] = set()
     for arguments in (
         {"type": "timeline"},
@@ -178,7 +178,7 @@ async def reachable(call: Call) -> set[str]:
     return found
 
 
-#: Each example opens an engine of its own: a quarter of what the profile asks for.
+#: Each example opens an engine, so run a quarter of the examples of the profile.
 slow = settings(
     max_examples=max(10, settings().max_examples // 4),
     suppress_health_check=[HealthCheck.too_slow],
@@ -219,7 +219,7 @@ def test_every_accepted_item_is_reachable_by_a_documented_call(sent: list[dict[s
 
 @slow
 @given(writes)
-def test_writing_it_all_again_changes_no_text_and_loses_nothing(sent: list[dict[str, Any]]) -> None:
+def test_repeating_every_write_creates_no_duplicate_events(sent: list[dict[str, Any]]) -> None:
     async def check() -> None:
         async with surface() as caller:
             call = caller("mine")
@@ -248,7 +248,7 @@ async def everything(call: Call, question: str) -> list[Any]:
 
 @slow
 @given(writes, writes)
-def test_one_memory_answers_the_same_whatever_another_holds(
+def test_results_of_one_memory_do_not_depend_on_another(
     mine: list[dict[str, Any]], theirs: list[dict[str, Any]]
 ) -> None:
     async def check() -> None:
@@ -267,9 +267,7 @@ def test_one_memory_answers_the_same_whatever_another_holds(
 
 @slow
 @given(st.lists(words, min_size=1, max_size=12, unique=True), st.data())
-def test_an_event_stays_word_for_word_through_every_door_of_writing(
-    texts: list[str], data: st.DataObject
-) -> None:
+def test_every_write_action_stores_the_text_verbatim(texts: list[str], data: st.DataObject) -> None:
     async def check() -> None:
         async with surface() as caller:
             call = caller("mine")

@@ -1,4 +1,4 @@
-"""Reading events, questions and histories: labels, keywords, drafts, narratives."""
+"""Parsing of events, questions and histories: labels, keywords, drafts and narratives."""
 
 import pytest
 from hypothesis import example, given
@@ -13,7 +13,7 @@ from store.model import Item
 @pytest.mark.parametrize(
     ("text", "status"),
     [
-        # The document: BLOCKED, TODO or "need to" are open.
+        # The document: texts with BLOCKED, TODO or "need to" are open.
         ("BLOCKED: waiting for the key", "open"),
         ("blocked by the review", "open"),
         ("TODO: Add rate limiting to login endpoint", "open"),
@@ -36,12 +36,12 @@ from store.model import Item
         ("Working on the parser", "in_progress"),
         ("Migration in progress", "in_progress"),
         ("The port is not done", "in_progress"),
-        # Observations.
+        # Other observations.
         ("The build takes nine minutes", "noted"),
         ("", "noted"),
     ],
 )
-def test_a_status_is_read_off_whole_words_and_not_off_denials(text: str, status: str) -> None:
+def test_status_detection_uses_whole_words_and_ignores_negations(text: str, status: str) -> None:
     assert detection.status_of(text) == status
 
 
@@ -64,7 +64,7 @@ def test_a_status_is_read_off_whole_words_and_not_off_denials(text: str, status:
         ("Random terminals", "message"),
     ],
 )
-def test_a_type_is_read_off_labels_and_whole_words(text: str, event_type: str) -> None:
+def test_event_type_detection_uses_labels_and_whole_words(text: str, event_type: str) -> None:
     assert detection.event_type_of(text) == event_type
 
 
@@ -80,11 +80,11 @@ def test_a_type_is_read_off_labels_and_whole_words(text: str, event_type: str) -
         ("users: many", "assistant"),
     ],
 )
-def test_the_actor_is_who_the_text_opens_with(text: str, actor: str) -> None:
+def test_the_actor_is_the_speaker_label_at_the_start_of_the_text(text: str, actor: str) -> None:
     assert detection.actor_of(text) == actor
 
 
-def test_the_documents_example_gives_exact_keywords() -> None:
+def test_the_documented_example_question_gives_exact_keywords() -> None:
     question = (
         'authentication bug in "login flow", JWT token handling in auth.py,'
         " session_cookies, getUser() and OAuth2 since v1.2.3 #auth"
@@ -105,7 +105,7 @@ def test_the_documents_example_gives_exact_keywords() -> None:
         ("what was that about", "about what that was"),
     ],
 )
-def test_keywords_are_the_telling_words_and_not_the_glue(question: str, terms: str) -> None:
+def test_keywords_omit_stop_words(question: str, terms: str) -> None:
     assert keywords.keywords_of(question) == terms
 
 
@@ -114,26 +114,26 @@ def test_a_long_question_has_five_keywords() -> None:
     assert len(keywords.keywords_of(question).split()) == 5
 
 
-def test_names_are_kept_however_short() -> None:
+def test_short_proper_names_are_keywords() -> None:
     assert keywords.keywords_of("who is the employer of Ana").split()[0] == "Ana"
 
 
 @given(st.text(max_size=400))
-@example("/0")  # a path, and a number inside it
-def test_any_question_has_keywords_or_is_its_own(question: str) -> None:
+@example("/0")  # a path that contains a number
+def test_keywords_of_any_question_are_non_empty_and_occur_in_it(question: str) -> None:
     found = keywords.keywords_of(question)
     assert found or not question
-    assert all(word in question for word in found.split()), "nothing is made up"
+    assert all(word in question for word in found.split()), "every keyword occurs in the question"
 
 
 @given(st.text(max_size=300))
-def test_any_text_has_labels(text: str) -> None:
+def test_every_text_gets_a_valid_actor_status_and_event_type(text: str) -> None:
     assert detection.actor_of(text) in detection.ACTORS
     assert detection.status_of(text) in ("open", "in_progress", "resolved", "noted")
     assert detection.event_type_of(text)
 
 
-def test_labels_of_a_megabyte_are_read_in_linear_time() -> None:
+def test_label_detection_handles_a_megabyte_in_linear_time() -> None:
     text = "not " * 250_000 + "need " * 10_000
     assert detection.status_of(text) == "noted"
     assert detection.event_type_of(text) == "message"
@@ -159,7 +159,7 @@ def test_every_entry_becomes_a_draft_or_is_skipped_with_a_reason(entries: list[o
 
 
 @given(json_values)
-def test_any_history_can_be_read(value: object) -> None:
+def test_any_json_history_can_be_parsed(value: object) -> None:
     assert isinstance(history.entries_of(value), list)
 
 
@@ -179,7 +179,7 @@ def test_any_history_can_be_read(value: object) -> None:
         max_size=8,
     )
 )
-def test_a_transcript_comes_back_turn_by_turn(turns: list[tuple[str, str]]) -> None:
+def test_a_transcript_is_parsed_into_its_turns(turns: list[tuple[str, str]]) -> None:
     text = "\n\n".join(f"{speaker}: {said}" for speaker, said in turns)
     read = history.entries_of(text)
     assert [(turn["actor"], turn["text"]) for turn in read] == [
@@ -187,7 +187,7 @@ def test_a_transcript_comes_back_turn_by_turn(turns: list[tuple[str, str]]) -> N
     ]
 
 
-def test_what_a_message_has_no_field_for_stays_in_its_metadata() -> None:
+def test_unrecognised_message_fields_are_stored_as_metadata() -> None:
     draft = drafts.draft_of(
         {
             "role": "assistant",
@@ -218,7 +218,9 @@ def test_what_a_message_has_no_field_for_stays_in_its_metadata() -> None:
         (None, None),
     ],
 )
-def test_times_come_in_the_forms_people_have_them(value: object, milliseconds: int | None) -> None:
+def test_timestamps_are_parsed_from_iso_text_seconds_and_milliseconds(
+    value: object, milliseconds: int | None
+) -> None:
     assert drafts.time_of(value) == milliseconds
 
 
@@ -231,7 +233,7 @@ def event(number: int, text: str, **more: str) -> Item:
         occurred_at=number,
         created_at=number,
         updated_at=number,
-        **more,  # type: ignore[arg-type]  # fields of many types
+        **more,  # type: ignore[arg-type]  # the fields have different types
     )
 
 
@@ -247,13 +249,13 @@ def test_a_narrative_prefers_decisions_and_keeps_the_order_of_events() -> None:
 
 
 @given(st.lists(st.text(min_size=1, max_size=300), max_size=20), st.integers(20, 500))
-def test_a_narrative_is_never_longer_than_asked_for(texts: list[str], room: int) -> None:
+def test_a_narrative_never_exceeds_its_length_limit(texts: list[str], room: int) -> None:
     told = summaries.tell([event(i, text) for i, text in enumerate(texts)], room)
     assert len(told) <= room
 
 
 @given(st.text(max_size=300), st.integers(2, 100))
-def test_a_clipped_text_fits_and_says_that_it_goes_on(text: str, room: int) -> None:
+def test_a_clipped_text_fits_and_ends_with_an_ellipsis(text: str, room: int) -> None:
     cut = summaries.clip(text, room)
     assert len(cut) <= room
     assert cut == text or cut.endswith("…")
@@ -294,5 +296,5 @@ def test_an_extraction_instruction_stays_under_two_kilobytes(
         ("completed", "completed"),
     ],
 )
-def test_words_for_the_same_status_mean_the_same(word: str, status: str) -> None:
+def test_synonyms_map_to_the_same_status(word: str, status: str) -> None:
     assert status_named(word, TASK_STATUSES) == status

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from daemon.exit_codes import CANNOT_CREATE, CONFIG
-from scripts.kit.ours import Home, fresh_home
+from scripts.kit.recalld import Home, fresh_home
 from tests.support.processes import recalld
 from tests.support.web import BOTH, modern
 

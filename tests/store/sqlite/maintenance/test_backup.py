@@ -45,7 +45,7 @@ async def test_a_restored_backup_is_the_bank_as_it_was(
     assert (await engine.check("w")).problems == ()
     names = [entry.name for entry in await engine.backups("w")]
     assert made.name in names
-    assert len(names) == 2  # what was there before the restore is kept
+    assert len(names) == 2  # the state before the restore is kept
     await engine.restore("w", next(name for name in names if name != made.name))
     assert (await engine.search(Query(bank="w", text="after the backup"))).hits
 
@@ -126,7 +126,7 @@ async def test_a_backup_made_after_the_clock_went_back_is_kept(
     assert made.name in [entry.name for entry in await engine.backups("w")]
 
 
-async def test_what_is_put_while_a_backup_is_restored_is_in_the_bank_or_in_a_backup(
+async def test_a_put_during_a_restore_is_in_the_bank_or_in_a_backup(
     engine: EmbeddedEngine,
 ) -> None:
     await engine.put_many("w", [NewMemory(text=f"memory {n} {'word ' * 50}") for n in range(500)])
@@ -166,7 +166,7 @@ def item_ids(connection: Connection) -> set[str]:
     return {id for (id,) in connection.execute("SELECT public_id FROM items")}
 
 
-async def test_without_room_for_a_backup_of_what_is_there_nothing_is_restored(
+async def test_nothing_is_restored_if_the_disk_has_no_room_for_a_backup_first(
     engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await engine.put("w", NewMemory(text="before"))

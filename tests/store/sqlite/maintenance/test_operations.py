@@ -31,7 +31,7 @@ MARKERS = [f"marker{n:03d}qxj" for n in range(200)]
 
 
 def residue(directory: Path) -> list[str]:
-    """The markers that are still in some file, whatever kind of file."""
+    """The markers that are still in any file."""
     content = b"\n".join(path.read_bytes() for path in directory.rglob("*") if path.is_file())
     return [marker for marker in MARKERS if marker.encode() in content]
 
@@ -76,7 +76,7 @@ async def test_two_hundred_markers_leave_no_byte_in_any_file(
     assert engine.health().degraded == ()
 
 
-async def test_a_tombstone_says_when_and_why_and_not_what(
+async def test_a_tombstone_holds_time_and_reason_but_no_content(
     engine: EmbeddedEngine, clock: Clock
 ) -> None:
     put = await engine.put("w", NewMemory(text="secret"))
@@ -93,7 +93,7 @@ async def test_a_tombstone_says_when_and_why_and_not_what(
         await engine.erase("w", [put.id])
 
 
-async def test_a_document_and_what_quotes_it_are_erased(
+async def test_a_document_and_quotations_of_it_are_erased(
     engine: EmbeddedEngine, tmp_path: Path
 ) -> None:
     document = await engine.upsert_document(

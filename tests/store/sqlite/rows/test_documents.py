@@ -201,3 +201,39 @@ async def test_a_forgotten_chunk_follows_its_document_and_stays_forgotten(
     await engine.undo("w", forgotten.token)
     assert (await engine.get("w", chunk.id)).title == "Plum"
     assert (await engine.check("w")).problems == ()
+
+
+async def test_headers_come_in_the_order_asked_for_without_bodies_and_without_unknown_ids(
+    engine: EmbeddedEngine,
+) -> None:
+    for n in range(3):
+        await engine.upsert_document(
+            "w",
+            NewDocument(
+                source="s", source_id=str(n), id=f"d{n}", title=f"T{n}", body="text",
+                url=f"https://example.org/{n}", metadata={"n": n}, updated_at=n,
+            ),
+        )  # fmt: skip
+
+    found = await engine.document_headers("w", ["d2", "none", "d0", "d2"])
+
+    assert [(header.id, header.title, header.url) for header in found] == [
+        ("d2", "T2", "https://example.org/2"),
+        ("d0", "T0", "https://example.org/0"),
+    ]
+    whole = await engine.document("w", "d2")
+    for name in found[0].__struct_fields__:
+        assert getattr(found[0], name) == getattr(whole, name)
+    assert not hasattr(found[0], "body")
+    assert await engine.document_headers("w", []) == []
+    many = [f"d{n}" for n in range(1200)]
+    assert [header.id for header in await engine.document_headers("w", many)] == ["d0", "d1", "d2"]
+
+
+async def test_listed_documents_have_every_field_but_the_body(engine: EmbeddedEngine) -> None:
+    await engine.upsert_document("w", NewDocument(source="s", source_id="1", body="b", title="T"))
+
+    (listed,) = await engine.documents("w")
+
+    assert [listed] == await engine.document_headers("w", [listed.id])
+    assert not hasattr(listed, "body")

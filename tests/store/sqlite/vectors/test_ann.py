@@ -38,7 +38,7 @@ def lossy(table: Table, hidden: set[int]) -> VectorCache:
 
 
 class Lossy:
-    """A usearch index, except that some keys are left out of what it finds."""
+    """A usearch index that leaves some keys out of its results."""
 
     def __init__(self, graph: Any, hidden: set[int]) -> None:
         self.__dict__.update(graph=graph, hidden=hidden)
@@ -63,7 +63,7 @@ class Lossy:
         return found
 
 
-def test_what_a_graph_does_not_lead_to_is_found_all_the_same(table: Table) -> None:
+def test_strays_of_a_graph_are_found(table: Table) -> None:
     vectors = random_vectors(300)
     table.put(vectors)
     hidden = {7, 41, 300}

@@ -199,6 +199,7 @@ async def test_with_a_tracer_every_way_in_answers_and_opens_a_span(tmp_path: Pat
     assert done == [None, None, "echo", "echo", "echo"]
 
 
+@pytest.mark.serial
 async def test_five_hundred_slow_connections_do_not_slow_an_honest_client(web: Web) -> None:
     """Heads that never end, bodies that never come, readers that never read."""
     head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\n".encode()

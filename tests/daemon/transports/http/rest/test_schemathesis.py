@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.kit.ours import fresh_home
+from scripts.kit.recalld import fresh_home
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,86 @@
+"""Known failures: failures that are accepted, each with a reason.
+
+A known failure does not change the exit status. It is reported as such and never counts as passed.
+An entry whose case passes is an error, so that the list stays current.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance.check import Trial
+from conformance.requirements import requirements
+from conformance.runner import Report
+
+
+@dataclass(frozen=True)
+class Known:
+    """One `[[failure]]` table."""
+
+    case: str
+    reason: str
+    revision: str | None = None
+    transport: str | None = None
+
+    def covers(self, trial: Trial, transport: str) -> bool:
+        return (
+            trial.case == self.case
+            and self.revision in (None, trial.revision)
+            and self.transport in (None, transport)
+        )
+
+    def __str__(self) -> str:
+        where = " ".join(part for part in (self.revision, self.transport) if part)
+        return f"{self.case}{' in ' + where if where else ''}"
+
+
+@dataclass
+class Verdict:
+    """The failures of a report, divided into known and unexplained ones."""
+
+    known: dict[tuple[str, str], str] = field(default_factory=dict)
+    unknown: list[Trial] = field(default_factory=list)
+    newly_passing: list[Known] = field(default_factory=list)
+
+    def unexplained(self, level: str) -> list[str]:
+        """Ids of the unexplained failed cases of a level."""
+        return sorted({t.case for t in self.unknown if requirements()[t.case].level == level})
+
+    def reason(self, trial: Trial) -> str | None:
+        return self.known.get((trial.case, trial.revision))
+
+
+def read(path: Path) -> list[Known]:
+    """Read the entries of a known-failures file."""
+    table = tomllib.loads(path.read_text("utf-8"))
+    unknown = set(table) - {"failure"}
+    if unknown:
+        raise ValueError(f"{path}: unknown key {sorted(unknown)[0]!r}; entries are [[failure]]")
+    entries = []
+    for row in table.get("failure", []):
+        odd = set(row) - {"case", "reason", "revision", "transport"}
+        if odd:
+            raise ValueError(f"{path}: unknown key {sorted(odd)[0]!r} in a [[failure]]")
+        if not isinstance(row.get("case"), str) or not row.get("reason"):
+            raise ValueError(f"{path}: every [[failure]] needs a case and a reason")
+        entries.append(Known(row["case"], row["reason"], row.get("revision"), row.get("transport")))
+    return entries
+
+
+def judge(report: Report, entries: list[Known]) -> Verdict:
+    """Compare the failures of a report with the entries."""
+    verdict = Verdict()
+    for trial in report.failed():
+        entry = next((e for e in entries if e.covers(trial, report.transport)), None)
+        if entry is None:
+            verdict.unknown.append(trial)
+        else:
+            verdict.known[trial.case, trial.revision] = entry.reason
+    for entry in entries:
+        tried = [t for t in report.trials if entry.covers(t, report.transport)]
+        decided = [t for t in tried if t.status != "not applicable"]
+        if decided and all(trial.status == "passed" for trial in decided):
+            verdict.newly_passing.append(entry)
+    return verdict

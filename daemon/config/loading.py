@@ -1,0 +1,86 @@
+"""Loads settings from the TOML file, environment variables and flags.
+
+Flags override variables, and variables override the file. An unknown key in the file is an error.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from daemon.config.directories import find_directories
+from daemon.config.settings import Settings
+from daemon.config.table import SETTINGS, Setting
+from daemon.exit_codes import CONFIG, Exit
+
+PREFIX: Final = "RECALLD_"
+
+
+def load(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
+    """Load settings from file, environment and flags; `Exit` names the source and the rule."""
+    directories = find_directories(environment)
+    values: dict[str, Any] = dict(_read_file(directories.config))
+    for setting in SETTINGS:
+        for variable in reversed(setting.variables):
+            if environment.get(variable, ""):
+                values[setting.key] = setting.read(variable, environment[variable])
+        if flags.get(setting.key) is not None:
+            flag = "--" + setting.key.rpartition(".")[2].replace("_", "-")
+            values[setting.key] = setting.read(flag, flags[setting.key])
+    if values.get("server.fixtures"):
+        # A conformance run sends more requests per minute than an interactive user.
+        values.setdefault("limits.requests_per_minute", 0)
+    return Settings(directories, {setting.key: setting.default for setting in SETTINGS} | values)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise Exit(CONFIG, f"config file {path}: cannot be read: {error.strerror}") from None
+    import tomllib
+
+    try:
+        tables = tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Exit(CONFIG, f"config file {path}: is not TOML: {error}") from None
+    known = {setting.key: setting for setting in SETTINGS}
+    values: dict[str, Any] = {}
+    for section, entries in tables.items():
+        if not isinstance(entries, dict):
+            raise _unknown(path, section, known)
+        for name, value in cast("dict[str, Any]", entries).items():
+            key = f"{section}.{name}"
+            if key not in known:
+                raise _unknown(path, key, known)
+            values[key] = known[key].read(f"config file {path}: {key}", value)
+    return values
+
+
+def _unknown(path: Path, key: str, known: Mapping[str, Setting]) -> Exit:
+    hint = _suggestion(key, known, 0.4)
+    return Exit(CONFIG, f"config file {path}: unknown setting {key}{hint}")
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """Return a warning for each variable that starts with `RECALLD_` and is not a setting.
+
+    In the file an unknown setting is an error. The environment is inherited and may be meant for
+    another version, so a warning is enough.
+    """
+    known = {"RECALLD_HOME", *(name for setting in SETTINGS for name in setting.variables)}
+    unknown = (name for name in environment if name.startswith(PREFIX) and name not in known)
+    candidates = [name.removeprefix(PREFIX) for name in known if name.startswith(PREFIX)]
+    return [
+        f"{name}: is set, but recalld has no such variable"
+        + _suggestion(name.removeprefix(PREFIX), candidates, 0.6, PREFIX)
+        for name in sorted(unknown)
+    ]
+
+
+def _suggestion(name: str, known: Iterable[str], cutoff: float, prefix: str = "") -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+    return f"; did you mean {prefix}{close[0]}?" if close else ""

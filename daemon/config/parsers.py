@@ -1,0 +1,83 @@
+"""Parsers for setting values from the TOML file, environment variables and flags.
+
+A parser takes the name of the source (for the error message) and the raw value. It returns the
+typed value or raises `Exit(CONFIG)` with the name, the value and the rule.
+"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from daemon.dialect_names import chosen
+from daemon.exit_codes import CONFIG, Exit
+
+
+def integer(low: int, high: int) -> Callable[[str, Any], int]:
+    def read(name: str, value: Any) -> int:
+        try:
+            parsed = int(str(value), 10) if not isinstance(value, bool) else None
+        except ValueError:
+            parsed = None
+        if parsed is None or not low <= parsed <= high:
+            raise Exit(CONFIG, f"{name}: {value!r} is not a whole number from {low} to {high}")
+        return parsed
+
+    return read
+
+
+def number(low: float, high: float) -> Callable[[str, Any], float]:
+    def read(name: str, value: Any) -> float:
+        try:
+            parsed = float(str(value)) if not isinstance(value, bool) else None
+        except ValueError:
+            parsed = None
+        if parsed is None or not low <= parsed <= high:
+            raise Exit(CONFIG, f"{name}: {value!r} is not a number from {low:g} to {high:g}")
+        return parsed
+
+    return read
+
+
+def choice(*allowed: str) -> Callable[[str, Any], str]:
+    def read(name: str, value: Any) -> str:
+        if value not in allowed:
+            raise Exit(CONFIG, f"{name}: {value!r} is not one of {', '.join(allowed)}")
+        return str(value)
+
+    return read
+
+
+def text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise Exit(CONFIG, f"{name}: {value!r} is not text")
+    return value
+
+
+def names(name: str, value: Any) -> tuple[str, ...]:
+    """Parse a list of names: an array in the file, comma-separated in variables and flags."""
+    parts: Any = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, (list, tuple)) or not all(
+        isinstance(part, str) for part in cast("list[object]", parts)
+    ):
+        raise Exit(CONFIG, f"{name}: {value!r} is not a list of names")
+    words = [part.strip() for part in cast("list[str]", parts)]
+    return tuple(word for word in words if word)
+
+
+def dialects(name: str, value: Any) -> str:
+    listed = text(name, value)
+    try:
+        chosen(listed)
+    except LookupError as error:
+        raise Exit(CONFIG, f"{name}: {str(error.args[0]).removeprefix('dialects: ')}") from None
+    return listed
+
+
+def flag(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise Exit(CONFIG, f"{name}: {value!r} is neither true nor false")

@@ -1,0 +1,84 @@
+"""The values of all settings, typed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from daemon.config.directories import Directories, socket_path
+from daemon.exit_codes import CONFIG, Exit
+
+
+class Embedding(NamedTuple):
+    """The choice of embedder; the installed model when every field is empty."""
+
+    url: str = ""
+    model: str = ""
+    dims: int = 0
+    key: str = ""
+    file: str = ""
+    hashed: bool = False
+
+
+class Settings:
+    """The values of all settings, and the directories."""
+
+    def __init__(self, directories: Directories, values: Mapping[str, Any]) -> None:
+        self.directories = directories
+        self.requests_per_minute: int = values["limits.requests_per_minute"]
+        self.frame_bytes: int = values["limits.frame_bytes"]
+        self.in_flight: int = values["limits.in_flight"]
+        self.in_flight_total: int = values["limits.in_flight_total"]
+        self.connections: int = values["limits.connections"]
+        self.output_bytes: int = values["limits.output_bytes"]
+        self.idle_seconds: float = values["daemon.idle_seconds"]
+        self.start_seconds: float = values["daemon.start_seconds"]
+        self.session_idle_days: float = values["sessions.idle_days"]
+        self.sessions_keep: int = values["sessions.keep"]
+        self.http_sessions: int = values["limits.http_sessions"]
+        self.log_level: str = values["log.level"]
+        self.bind: str = values["server.bind"]
+        self.hosts: tuple[str, ...] = values["server.hosts"]
+        self.cors_origins: tuple[str, ...] = values["server.cors_origins"]
+        token_file: str = values["server.token_file"]
+        self.token_file = Path(token_file).expanduser().absolute() if token_file else None
+        self.mcp: bool = values["server.mcp"]
+        self.call_seconds: float = values["limits.call_seconds"]
+        self.dialects: str = values["server.dialects"]
+        self.final_limit: int = values["retrieval.final_limit"]
+        self.embedding = _read_embedding(values)
+        self.bank: str = values["server.bank"]
+        self.api_key: str = values["server.api_key"]
+        self.fixtures: bool = values["server.fixtures"]
+        self.socket = socket_path(directories, values["server.socket"])
+        #: Whether the socket is in a directory that recalld creates and keeps private.
+        self.is_socket_private = self.socket.parent == socket_path(directories, "").parent
+
+    @property
+    def lock(self) -> Path:
+        """Lock file of the process that owns the data directory, held until it exits."""
+        return self.directories.data / "daemon.lock"
+
+    @property
+    def start_lock(self) -> Path:
+        """Lock file that is held while a daemon starts, so that only one is started."""
+        return self.directories.state / "start.lock"
+
+    @property
+    def log_file(self) -> Path:
+        """Log file of a daemon that `recalld stdio` started."""
+        return self.directories.state / "daemon.log"
+
+
+def _read_embedding(values: Mapping[str, Any]) -> Embedding:
+    """Read the embedder settings; raises `Exit` when they conflict or are incomplete."""
+    chosen = Embedding(*(values[f"embedding.{name}"] for name in Embedding._fields))
+    sources = [name for name in ("url", "file", "hashed") if getattr(chosen, name)]
+    if len(sources) > 1:
+        raise Exit(CONFIG, f"embedding.{sources[0]} and embedding.{sources[1]}: choose one of them")
+    for name in ("model", "dims"):
+        if chosen.url and not getattr(chosen, name):
+            raise Exit(CONFIG, f"embedding.{name}: required with embedding.url")
+    for name in ("model", "dims", "key"):
+        if not chosen.url and getattr(chosen, name):
+            raise Exit(CONFIG, f"embedding.{name}: of no use without embedding.url")
+    return chosen

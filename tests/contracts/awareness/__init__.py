@@ -1,0 +1,1 @@
+"""Awareness: behaviour that its tables cannot express, one module per tool."""

@@ -1,0 +1,1 @@
+"""Hindsight, Claude Recall and Context Harness: behaviour that their tables cannot express."""

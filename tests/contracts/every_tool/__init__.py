@@ -1,0 +1,1 @@
+"""Checks that run for every tool in the tables, on every transport and in every revision."""
