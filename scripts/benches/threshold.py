@@ -5,8 +5,8 @@
 
 Both are measured through `VectorCache.nearest`, as a search uses it: 40 nearest of synthetic
 vectors with 384 dimensions, in clusters. The figures are the CPU time of the searching thread, so
-that other processes matter little. The two take turns. The size from which the graph is faster is
-the value for `EXACT_LIMIT` in store/sqlite/vectors/cache.py.
+that other processes matter little. The two take turns. `EXACT_LIMIT` in
+store/sqlite/vectors/cache.py should be near the size from which the graph is faster.
 """
 
 import argparse
