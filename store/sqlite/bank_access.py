@@ -1,6 +1,6 @@
-"""The way to a bank: find it, run a unit of work on it, tell the ranking what was written.
+"""Access to banks: opens one, runs a unit of work on it, and notifies the ranking of writes.
 
-The verbs of the engine stand on this; nothing else opens a bank or touches its database.
+All operations of the engine use this class; nothing else opens a bank or uses its database.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,28 +11,30 @@ import anyio
 
 from store.errors import QuotaExceeded, StoreError
 from store.model import Found, Query, Stage
-from store.sqlite.banks import Banks, OpenBank
+from store.sqlite.banks import Banks
 from store.sqlite.catalogue import Catalogue
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
+from store.sqlite.open_bank import OpenBank
 from store.sqlite.rows import stats
 from store.sqlite.rows.transaction import WriteTransaction, counted
 
 T = TypeVar("T")
 
-LONG_READ_SECONDS: Final = 3_600.0  # for exports and backups, which read everything
-# What follows a put and counts towards a quota, as measured: the vector (384 half floats and its
-# row), and each word's place in the index, which FTS5 writes with the COMMIT.
+LARGE_TEXT: Final = 16_384  # longer texts (in characters) are tokenised on a thread
+LONG_READ_SECONDS: Final = 3_600.0  # for exports and backups, which read the whole bank
+# Space that a put takes later and that counts towards the quota, as measured: the vector (384 half
+# floats and its row), and the index entry of each word, which FTS5 writes at the COMMIT.
 VECTOR_BYTES: Final = 1_000
 WORD_BYTES: Final = 6
 
 
 class Ranking(Protocol):
-    """Finding by words and meaning, for all banks of an engine."""
+    """Search by keywords and meaning, for all banks of an engine."""
 
     async def search(self, bank: OpenBank, query: Query) -> Found: ...
 
     async def written(self, bank: OpenBank) -> None:
-        """Items came whose vectors are still to be made; short queues are waited for."""
+        """Items were written, so vectors may be missing."""
         ...
 
     async def reset(self, bank: OpenBank) -> None:
@@ -40,7 +42,7 @@ class Ranking(Protocol):
         ...
 
     async def settle(self, bank: OpenBank, watch: Callable[[Stage], None] | None = None) -> None:
-        """Wait until every vector is made and every index is as it should be."""
+        """Wait until every vector is computed and every index is up to date."""
         ...
 
     async def leave(self, bank: OpenBank) -> None:
@@ -48,7 +50,7 @@ class Ranking(Protocol):
         ...
 
     async def close(self) -> None:
-        """Every bank is closed, and nothing is asked any more."""
+        """Every bank is closed, and no search will follow."""
         ...
 
     def degraded(self) -> tuple[str, ...]: ...
@@ -57,8 +59,8 @@ class Ranking(Protocol):
     def embedder(self) -> str | None: ...
 
 
-class Access:
-    """Banks, their databases and the ranking, for the verbs."""
+class BankAccess:
+    """The banks, their databases and the ranking: the base of all groups of operations."""
 
     def __init__(self, catalogue: Catalogue, banks: Banks, ranking: Ranking) -> None:
         self._catalogue = catalogue
@@ -73,21 +75,21 @@ class Access:
     async def _write(
         self, bank: str, work: Callable[[WriteTransaction], T], *, grows: bool = False
     ) -> T:
-        """A unit of work on a bank that is there; what may make it grow keeps to its quota."""
+        """Run a unit of work on an existing bank; with `grows` its quota is enforced."""
         async with self._banks.use(bank) as opened:
             if grows and opened.bank.quota_bytes is not None:
                 work = within_quota(work, opened.name, opened.bank.quota_bytes)
             result = await opened.database.write(in_changes(work))
-            with suppress(StoreError):  # it is stored, and says so; its vector can be made later
+            with suppress(StoreError):  # the write succeeded; vectors can be computed later
                 await self._ranking.written(opened)
             return result
 
     async def _put(
         self, bank: str, work: Callable[[WriteTransaction], T], *, at_least: int = 0
     ) -> T:
-        """A unit of work that adds something: the bank is made if need be, its quota holds.
+        """Run a unit of work that adds items; creates the bank if necessary, enforces its quota.
 
-        What takes `at_least` so many bytes, more than the whole quota, is not even tried.
+        If `at_least` (in bytes) is more than the whole quota, the work is refused at once.
         """
         known = await self._banks.ensure(bank)
         if known.quota_bytes is not None and at_least > known.quota_bytes:
@@ -98,10 +100,10 @@ class Access:
 def within_quota(
     work: Callable[[WriteTransaction], T], bank: str, quota: int
 ) -> Callable[[WriteTransaction], T]:
-    """The same unit of work, undone by `QuotaExceeded` if the bank grows past its quota by it.
+    """Wrap a unit of work so that `QuotaExceeded` rolls it back if it makes the bank too large.
 
-    It is done first and measured then, because nobody knows before what is new: a retry or a
-    repetition takes no space, and is answered in a full bank as well.
+    The size is measured afterwards, because a retry or a repetition takes no space and must
+    succeed in a full bank as well.
     """
 
     def run(changes: WriteTransaction) -> T:
@@ -117,7 +119,7 @@ def within_quota(
 
 
 def in_changes(work: Callable[[WriteTransaction], T]) -> Callable[[Connection], T]:
-    """A unit of work that writes items, with the bank's counters kept."""
+    """Wrap a unit of work that writes items, so that the bank's counters are updated."""
 
     def run(connection: Connection) -> T:
         with counted(connection) as changes:
@@ -126,8 +128,15 @@ def in_changes(work: Callable[[WriteTransaction], T]) -> Callable[[Connection], 
     return run
 
 
+async def off_loop_if_large(characters: int, prepare: Callable[[], T]) -> T:
+    """Call `prepare`, which validates and tokenises texts; on a thread if the texts are long."""
+    if characters > LARGE_TEXT:
+        return await anyio.to_thread.run_sync(prepare)
+    return prepare()
+
+
 async def shielded(work: Awaitable[T]) -> T:
-    """Do it to its end, cancelled or not; for what must not be left half done."""
+    """Await `work` to its end, even if the caller is cancelled."""
     results: list[T] = []
     with anyio.CancelScope(shield=True):
         results.append(await work)

@@ -1,16 +1,15 @@
-"""Banks: a directory each, known by name, a few of them open at a time.
+"""The banks of a data directory: one directory each, looked up by name, some of them open.
 
-Isolation is by construction: a bank is its own database file, statistics, index and threads, so
-no query, count or fault of one can reach another. A name is never a path: the directory is the
-bank's random id, and the catalogue alone knows which name that is.
+Each bank has its own database file, statistics, index and threads, so that no query, count or
+failure of one bank affects another. A name is never used as a path: the directory of a bank is
+its random id, and only the catalogue maps names to ids.
 
-Lock order: the registry's lock, then a bank's database. Nobody waits for a bank's users while
-holding the registry's lock.
+Lock order: the registry's lock, then a bank's database. The registry's lock is never held while
+waiting for the users of a bank.
 """
 
 import secrets
 import shutil
-import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -20,75 +19,37 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
+from store import log
 from store.errors import (
     BankExists,
     BankNotFound,
     EraseIncomplete,
     StorageBusy,
     StorageClosed,
-    StorageForeign,
     StorageFull,
     StoreError,
     TooManyBanks,
 )
 from store.model import Bank
 from store.sqlite.catalogue import Catalogue
-from store.sqlite.database import Connection, Database
+from store.sqlite.connection import Connection
+from store.sqlite.database import Database
 from store.sqlite.files import make_private_directory, sync_directory
 from store.sqlite.maintenance.erase import finish
 from store.sqlite.migrate import migrate
+from store.sqlite.open_bank import OpenBank, claim
 from store.sqlite.storage_errors import BROKEN, file_error, file_errors, storage_error
 from store.validate import bank_name, check_range
 
 OPEN_LIMIT: Final = 64
-WARM: Final = 24  # of the open ones, how many keep their readers: a file descriptor is not free
+WARM: Final = 24  # open banks that keep idle readers, which cost file descriptors
 BANK_LIMIT: Final = 10_000
 QUOTA_LIMIT: Final = 2**62
 DATABASE: Final = "bank.db"
-SNAPSHOT: Final = "vectors.snapshot"
-
-
-class OpenBank:
-    """A bank whose database is open. Users pin it; only an unpinned one is closed."""
-
-    def __init__(self, bank: Bank, directory: Path, database: Database) -> None:
-        self.bank = bank
-        self.directory = directory
-        self.database = database
-        self.snapshot = directory / SNAPSHOT
-        self.pins = 0
-        self.used_at = 0.0
-        self.is_awaited = False
-        self.unpinned = anyio.Event()
-        self.degraded: set[str] = set()
-        self.copying = anyio.Lock()  # held by a backup, and by an erase from its first step
-        self.files = threading.Lock()  # held while files beside the database come or go
-
-    @property
-    def name(self) -> str:
-        return self.bank.name
-
-    def delete_snapshot(self, *, then: Callable[[], None]) -> None:
-        """Delete the vector snapshot and call `then`, which resets the cache it came from.
-
-        Both happen while the files are held. A thread that is about to write a snapshot of the old
-        cache either has written it before, or notices the reset. Runs on a thread: `files` may be
-        held for as long as a snapshot takes to be written.
-        """
-        with self.files, file_errors():
-            try:
-                self.snapshot.unlink(missing_ok=True)
-            finally:
-                then()
-
-    def unpin(self) -> None:
-        self.pins -= 1
-        if not self.pins and self.is_awaited:
-            self.unpinned.set()
 
 
 class Banks:
-    """The banks of a data directory. Made by `load`."""
+    """The banks of a data directory. `load` must be called before use."""
 
     def __init__(self, catalogue: Catalogue, *, open_limit: int = OPEN_LIMIT) -> None:
         self._catalogue = catalogue
@@ -98,13 +59,13 @@ class Banks:
         self._by_name: dict[str, Bank] = {}
         self._open: dict[str, OpenBank] = {}
         self._barred: set[str] = set()
-        self.unfinished: set[str] = set()  # ids of banks with an erase that is not finished
-        self.leaving: set[str] = set()  # ids of deleted banks whose files could not be removed
+        self.unfinished: set[str] = set()  # ids of banks with an unfinished erase
+        self.being_deleted: set[str] = set()  # ids of deleted banks whose files still exist
         self._closed = False
         self.before_closing: Callable[[OpenBank], Awaitable[None]] | None = None
 
     async def load(self) -> None:
-        """Read the catalogue, and finish deleting what was being deleted when we last ended."""
+        """Read the catalogue, and finish deletions that the last process did not finish."""
         try:
             await anyio.to_thread.run_sync(make_private_directory, self._directory)
         except OSError as error:
@@ -121,7 +82,7 @@ class Banks:
         banks, leaving = await self._catalogue.database.read(select)
         self._by_name = {bank.name: bank for bank in banks}
         for id in leaving:
-            with suppress(StoreError):  # said in `health`; the other banks must open
+            with suppress(StoreError):  # reported by `health`; the other banks must open
                 await self._remove_files(id)
 
     # --- names ----------------------------------------------------------------------------
@@ -137,7 +98,7 @@ class Banks:
         return sorted(self._by_name.values(), key=lambda bank: bank.name)
 
     async def create(self, name: str, *, quota_bytes: int | None = None) -> Bank:
-        """A new, empty bank. Its directory is made when it is first used."""
+        """Create an empty bank. Its directory is created on first use."""
         name = bank_name(name)
         if quota_bytes is not None:
             check_range("quota_bytes", quota_bytes, 1, QUOTA_LIMIT)
@@ -159,14 +120,14 @@ class Banks:
                     (bank.id, bank.name, bank.created_at, bank.quota_bytes),
                 )
 
-            def know() -> None:
+            def remember() -> None:
                 self._by_name[name] = bank
 
-            await self._catalogue.database.write(insert, then=know)
+            await self._catalogue.database.write(insert, then=remember)
             return bank
 
     async def ensure(self, name: str) -> Bank:
-        """The bank of that name, made when there is none."""
+        """The bank of that name, created if there is none."""
         try:
             return self.get(name)
         except BankNotFound:
@@ -186,36 +147,36 @@ class Banks:
         return await self._change(name, lambda bank: replace(bank, quota_bytes=quota_bytes))
 
     async def delete(self, name: str) -> None:
-        """Remove a bank and all its files. It is unknown at once, and its users finish first."""
-        left: list[tuple[Bank, OpenBank | None]] = []
+        """Delete a bank and all its files. Its name is free at once; current users can finish."""
+        deleted: list[tuple[Bank, OpenBank | None]] = []
         try:
             async with self._lock:
                 bank = self.get(name)
 
-                def leave(connection: Connection) -> None:
+                def delete(connection: Connection) -> None:
                     connection.execute("DELETE FROM banks WHERE id = ?", (bank.id,))
                     connection.execute(
                         "INSERT INTO banks_leaving VALUES (?, ?)", (bank.id, self._catalogue.now())
                     )
 
-                def unknow() -> None:
+                def remove() -> None:
                     del self._by_name[bank.name]
-                    left.append((bank, self._open.pop(bank.id, None)))
+                    deleted.append((bank, self._open.pop(bank.id, None)))
                     self.unfinished.discard(bank.id)
 
-                await self._catalogue.database.write(leave, then=unknow)
+                await self._catalogue.database.write(delete, then=remove)
         finally:
-            # Committed, it is gone through with, even if whoever asked is cancelled meanwhile.
+            # After the commit the deletion is completed, even if the caller is cancelled.
             with anyio.CancelScope(shield=True):
-                for gone, opened in left:
+                for bank, opened in deleted:
                     if opened is not None:
                         await self._retire(opened)
-                    await self._remove_files(gone.id)
+                    await self._remove_files(bank.id)
 
     # --- open banks -----------------------------------------------------------------------
 
     def use(self, name: str) -> "_Use":
-        """The bank, open for as long as the block lasts: `async with banks.use(name) as opened`."""
+        """Keep a bank open for the duration of a block: `async with banks.use(name) as opened`."""
         return _Use(self, self.get(name))
 
     async def pin(self, bank: Bank) -> OpenBank:
@@ -237,7 +198,7 @@ class Banks:
 
     @asynccontextmanager
     async def exclusively(self, name: str) -> AsyncGenerator[Path]:
-        """The directory of a bank that is closed and stays so while the block lasts."""
+        """Close a bank, keep it closed for the duration of the block, and yield its directory."""
         async with self._lock:
             bank = self.get(name)
             if bank.id in self._barred:
@@ -253,7 +214,7 @@ class Banks:
             self._barred.discard(bank.id)
 
     async def close(self) -> None:
-        """Close every open bank; what was accepted is finished first."""
+        """Close every open bank after it has finished its accepted work."""
         with anyio.CancelScope(shield=True):
             async with self._lock:
                 self._closed = True
@@ -262,10 +223,10 @@ class Banks:
             for bank in opened:
                 await self._retire(bank)
 
-    # --- erasing, as the catalogue remembers it ---------------------------------------------
+    # --- erases, as the catalogue records them ----------------------------------------------
 
     async def note_erasing(self, bank: Bank) -> None:
-        """Before an erase: if it is cut short, the next start knows where to go on."""
+        """Record that an erase begins, so that the next start can finish it after a crash."""
 
         def insert(connection: Connection) -> None:
             connection.execute(
@@ -283,7 +244,7 @@ class Banks:
         self.unfinished.discard(bank.id)
 
     async def finish_erasing(self) -> None:
-        """Open every bank in which an erase was cut short: opening finishes it."""
+        """Open every bank with an interrupted erase, because opening a bank finishes it."""
 
         def select(connection: Connection) -> list[str]:
             return [id for (id,) in connection.execute("SELECT id FROM banks_erasing")]
@@ -296,7 +257,7 @@ class Banks:
                         if opened.bank.id not in self.unfinished:
                             await self.note_erased(bank)
                 except StoreError:
-                    continue  # this bank's fault is told to whoever uses it; the others must open
+                    continue  # users of this bank will get the error; the others must open
 
     # --- opening and closing --------------------------------------------------------------
 
@@ -304,8 +265,8 @@ class Banks:
         async with self._lock:
             if self._closed:
                 raise StorageClosed("the engine is closed")
-            now = self._by_name.get(bank.name)
-            if now is None or now.id != bank.id:
+            current = self._by_name.get(bank.name)
+            if current is None or current.id != bank.id:
                 raise BankNotFound(bank.name)
             if bank.id in self._barred:
                 raise StorageBusy("the bank is being restored")
@@ -313,14 +274,14 @@ class Banks:
             if known is not None:
                 return known
             await self._make_room()
-            opened = OpenBank(now, self.directory(bank), await self.open_database(bank))
+            opened = OpenBank(current, self.directory(bank), await self.open_database(bank))
             self._open[bank.id] = opened
             return opened
 
     async def open_database(self, bank: Bank) -> Database:
-        """A closed bank's database, brought up to date; an erase that was cut short is finished.
+        """Open the database of a closed bank, migrate it, and finish an interrupted erase.
 
-        For whoever holds the registry's lock, or has the bank exclusively.
+        The caller must hold the registry's lock or use `exclusively`.
         """
         directory = self.directory(bank)
         try:
@@ -339,18 +300,22 @@ class Banks:
             except EraseIncomplete:
                 unfinished.append(bank.id)
             except BROKEN as error:
-                # To finish takes space and quiet; to be read and written, a bank needs neither.
+                # The erase needs space and no readers. The bank can be used without.
                 if not isinstance(storage_error(error), StorageFull | StorageBusy):
                     raise
                 unfinished.append(bank.id)
 
         database = await Database.open(path, prepare=prepare)
+        if unfinished:
+            log.warning("erase.incomplete", bank=bank.id)
+        elif bank.id in self.unfinished:
+            log.info("erase.resumed", bank=bank.id)
         self.unfinished.discard(bank.id)
         self.unfinished.update(unfinished)
         return database
 
     async def _make_room(self) -> None:
-        """Close the banks that nobody has used for longest, until one more may be open."""
+        """Close the least recently used banks until one more may be open."""
         idle = sorted(
             (bank for bank in self._open.values() if not bank.pins), key=lambda bank: bank.used_at
         )
@@ -362,7 +327,7 @@ class Banks:
             await bank.database.rest()
 
     async def _retire(self, opened: OpenBank) -> None:
-        """Close a bank that can no longer be reached, after its last user is done."""
+        """Close a bank that was removed from the registry, after its last user has finished."""
         opened.is_awaited = True
         if opened.pins:
             await opened.unpinned.wait()
@@ -376,7 +341,7 @@ class Banks:
 
     async def _change(self, name: str, change: Callable[[Bank], Bank]) -> Bank:
         async with self._lock:
-            bank = self.get(name)  # as it is now: others may have changed it while we waited
+            bank = self.get(name)  # it may have changed while we waited for the lock
             changed = change(bank)
             if changed.name != bank.name and changed.name in self._by_name:
                 raise BankExists(changed.name)
@@ -387,13 +352,13 @@ class Banks:
                     (changed.name, changed.quota_bytes, bank.id),
                 )
 
-            def know() -> None:
+            def remember() -> None:
                 del self._by_name[bank.name]
                 self._by_name[changed.name] = changed
                 if bank.id in self._open:
                     self._open[bank.id].bank = changed
 
-            await self._catalogue.database.write(update, then=know)
+            await self._catalogue.database.write(update, then=remember)
         return changed
 
     async def _remove_files(self, id: str) -> None:
@@ -403,7 +368,7 @@ class Banks:
                     shutil.rmtree(directory)
             sync_directory(self._directory)
 
-        self.leaving.add(id)
+        self.being_deleted.add(id)
         try:
             await anyio.to_thread.run_sync(remove)
         except OSError as error:
@@ -413,11 +378,11 @@ class Banks:
             connection.execute("DELETE FROM banks_leaving WHERE id = ?", (id,))
 
         await self._catalogue.database.write(forget)
-        self.leaving.discard(id)
+        self.being_deleted.discard(id)
 
 
 class _Use:
-    """A pin on a bank, for the length of a block."""
+    """A pin on a bank for the duration of a block."""
 
     __slots__ = ("_bank", "_banks", "_opened")
 
@@ -433,11 +398,3 @@ class _Use:
     async def __aexit__(self, *exception: object) -> None:
         if self._opened is not None:
             self._opened.unpin()
-
-
-def claim(connection: Connection, id: str) -> None:
-    """A bank's database says whose it is: a file put in another's place is refused."""
-    connection.execute("INSERT OR IGNORE INTO state (id, bank) VALUES (1, ?)", (id,))
-    (owner,) = connection.execute("SELECT bank FROM state").fetchone()
-    if owner != id:
-        raise StorageForeign("the database in this bank's place belongs to another bank")

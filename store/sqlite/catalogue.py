@@ -1,7 +1,7 @@
 """The catalogue: the small database beside the banks, with the sessions in it.
 
-Importing this is cheap on purpose (no NumPy, no index, no model): a daemon that has not been asked
-for a memory yet needs nothing else.
+Importing this module is cheap (no NumPy, no index, no model), because a daemon without memory
+calls needs nothing else.
 """
 
 import time
@@ -11,7 +11,8 @@ from typing import Final
 
 import anyio
 
-from store.sqlite.database import Connection, Database
+from store.sqlite.connection import Connection
+from store.sqlite.database import Database
 from store.sqlite.files import make_private_directory
 from store.sqlite.migrate import migrate
 from store.sqlite.sessions import Sessions
@@ -36,7 +37,7 @@ class Catalogue:
 
     @classmethod
     async def open(cls, directory: Path, *, now: Callable[[], int] = wall_clock) -> "Catalogue":
-        """Open or create the catalogue, in a private directory if it has to be made."""
+        """Open or create the catalogue, and its private directory if necessary."""
         path = directory / FILE
 
         def prepare(connection: Connection) -> None:

@@ -17,7 +17,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from queue import SimpleQueue
+from typing import Any, Final, Generic, TypeVar, cast
 
 import aiosqlite
 import anyio
@@ -29,6 +30,7 @@ Connection = sqlite3.Connection
 T = TypeVar("T")
 Work = Callable[[Connection], T]
 Done = Callable[[Any, BaseException | None], None]  # result or None, error or None
+_Task = tuple[None, Callable[[], None]]
 
 READER_CACHE_KB: Final = 8_000  # a search in 10,000 items touches more than the default of 2 MB
 BUSY_MILLISECONDS: Final = 5_000
@@ -49,6 +51,8 @@ class ThreadConnection(aiosqlite.Connection):
         super().__init__(connector, _ROWS_PER_FETCH)
         self._thread.daemon = True
         self._thread.name = name
+        # aiosqlite does not say of which type its futures are; the tasks here have none.
+        self._tasks = cast("SimpleQueue[_Task]", self._tx)  # pyright: ignore[reportUnknownMemberType]
 
     # --- called on the event loop ---------------------------------------------------------
 
@@ -72,8 +76,9 @@ class ThreadConnection(aiosqlite.Connection):
             self._running = False
             return None
         # aiosqlite's thread never ends if closing the file fails, so close it beforehand.
-        self._tx.put_nowait((None, self.disconnect))
-        return super().stop()
+        self._tasks.put_nowait((None, self.disconnect))
+        stopped = super().stop()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return cast("asyncio.Future[Any] | None", stopped)
 
     async def close(self) -> None:
         """Close the file and wait until the thread has nothing left to do."""
@@ -135,7 +140,7 @@ class ThreadConnection(aiosqlite.Connection):
             raise RuntimeError("the connection was closed, so the function would never run")
         if self._thread.ident is None:
             self._thread.start()
-        self._tx.put_nowait((None, task))
+        self._tasks.put_nowait((None, task))
 
 
 class _Hop:

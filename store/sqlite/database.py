@@ -26,8 +26,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import anyio
 
+from store import log
 from store.errors import StorageClosed, StorageDamaged, StorageFull, StorageReplaced, StoreError
-from store.sqlite import log
 from store.sqlite.connection import (
     Connection,
     Outcome,

@@ -1,6 +1,6 @@
-"""The engine in this process: banks on this machine's disk.
+"""The embedded engine: banks in SQLite files on the local disk.
 
-The verbs are thin: each finds its bank, and hands it a unit of work from the module of its noun.
+The operations are thin. Each opens its bank and runs a unit of work from a module in `rows/`.
 """
 
 import secrets
@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
-from anyio.lowlevel import checkpoint
 
 from store.arguments import (
     bank_argument,
@@ -49,12 +48,12 @@ from store.model import (
     Stage,
     Upserted,
 )
-from store.sqlite.bank_access import Ranking
+from store.sqlite.bank_access import Ranking, off_loop_if_large
 from store.sqlite.banks import OPEN_LIMIT, Banks
 from store.sqlite.catalogue import Catalogue, wall_clock
-from store.sqlite.database import Connection
-from store.sqlite.knowledge import Notes
-from store.sqlite.maintenance.operations import Care
+from store.sqlite.connection import Connection
+from store.sqlite.knowledge import Knowledge
+from store.sqlite.maintenance.operations import Maintenance
 from store.sqlite.rows import documents, listing, memories
 from store.sqlite.rows.items import find
 from store.sqlite.rows.prepared import Prepared, prepare
@@ -71,12 +70,10 @@ from store.validate import (
 
 UNDO_SECONDS: Final = 24 * 3600
 PUT_MANY_LIMIT: Final = 10_000
-PREPARED_AT_ONCE: Final = 64  # about 2 ms on the event loop, then others have their turn
-LARGE_TEXT: Final = 16_384  # characters from which cutting into words leaves the event loop
 
 
-class EmbeddedEngine(Notes, Care):
-    """See `store.engine.Engine`, which this implements."""
+class EmbeddedEngine(Knowledge, Maintenance):
+    """Implements `store.engine.Engine`."""
 
     def __init__(
         self,
@@ -94,7 +91,7 @@ class EmbeddedEngine(Notes, Care):
         return self._catalogue.sessions
 
     async def close(self) -> None:
-        """Finish what was accepted and close every bank."""
+        """Finish the accepted work and close every bank."""
         await self._banks.close()
 
     # --- banks ----------------------------------------------------------------------------
@@ -128,7 +125,9 @@ class EmbeddedEngine(Notes, Care):
 
     async def put(self, bank: str, memory: NewMemory) -> Put:
         bank = bank_argument(bank)
-        prepared = await self._prepare(memory)
+        memory = checked(NewMemory, memory)
+        now = self._now()
+        prepared = await off_loop_if_large(len(memory.text), lambda: prepare(memory, now))
         return await self._put(
             bank, lambda changes: memories.put(changes, prepared), at_least=len(memory.text)
         )
@@ -140,14 +139,9 @@ class EmbeddedEngine(Notes, Care):
         progress = callback("progress", progress)
         new = listed("memories", new)
         check_range("memories", len(new), 0, PUT_MANY_LIMIT)
-        prepared: list[Prepared] = []
-        for position, memory in enumerate(new):
-            try:
-                prepared.append(await self._prepare(memory))
-            except InvalidInput as error:
-                raise error.within(f"memories[{position}]") from None
-            if position % PREPARED_AT_ONCE == 0:
-                await checkpoint()
+        prepared = await off_loop_if_large(
+            _characters(new), partial(_prepare_all, new, self._now())
+        )
 
         def work(changes: WriteTransaction) -> list[Put]:
             kept: list[Put] = []
@@ -165,7 +159,7 @@ class EmbeddedEngine(Notes, Care):
             return await self._ranking.search(opened, query)
 
     async def settle(self, bank: str, *, watch: Callable[[Stage], None] | None = None) -> None:
-        """Wait until all that was put can be found by meaning too; imports and benches do."""
+        """Wait until every item can be found by its meaning; for imports and benchmarks."""
         bank = bank_argument(bank)
         watch = callback("watch", watch)
         async with self._banks.use(bank) as opened:
@@ -285,14 +279,14 @@ class EmbeddedEngine(Notes, Care):
         bank = bank_argument(bank)
         document = checked(NewDocument, document)
         progress = callback("progress", progress)
-        documents.check(document)
+        await off_loop_if_large(len(document.body), partial(documents.check, document))
         await self._banks.ensure(bank)
         known = await self._write(bank, lambda changes: documents.recognise(changes, document))
         if known is not None:
             return known
-        now = self._now()
-        cut = partial(documents.prepare_document, document, now)
-        prepared = await anyio.to_thread.run_sync(cut) if len(document.body) > LARGE_TEXT else cut()
+        prepared = await off_loop_if_large(
+            len(document.body), partial(documents.prepare_document, document, self._now())
+        )
         return await self._put(
             bank,
             lambda changes: documents.upsert(changes, prepared, progress),
@@ -349,13 +343,6 @@ class EmbeddedEngine(Notes, Care):
         bank = bank_argument(bank)
         return await self._read(bank, documents.counts)
 
-    async def _prepare(self, memory: NewMemory) -> Prepared:
-        memory = checked(NewMemory, memory)
-        now = self._now()
-        if len(memory.text) > LARGE_TEXT:
-            return await anyio.to_thread.run_sync(prepare, memory, now)
-        return prepare(memory, now)
-
     async def _forget(self, bank: str, choose: Callable[[Connection], list[int]]) -> Forgotten:
         now = self._now()
         token = f"undo_{secrets.token_hex(16)}"
@@ -369,6 +356,23 @@ class EmbeddedEngine(Notes, Care):
         return await self._write(bank, work)
 
 
+def _characters(new: Sequence[NewMemory]) -> int:
+    """The total length of texts that were not validated yet and may be of any type."""
+    texts: list[Any] = [getattr(memory, "text", "") for memory in new]
+    return sum(len(text) for text in texts if isinstance(text, str))
+
+
+def _prepare_all(new: Sequence[NewMemory], now: int) -> list[Prepared]:
+    """Validate and tokenise memories; an error names the position of the invalid one."""
+    prepared: list[Prepared] = []
+    for position, memory in enumerate(new):
+        try:
+            prepared.append(prepare(checked(NewMemory, memory), now))
+        except InvalidInput as error:
+            raise error.within(f"memories[{position}]") from None
+    return prepared
+
+
 @asynccontextmanager
 async def open_engine(
     directory: Path,
@@ -379,10 +383,10 @@ async def open_engine(
     open_limit: int = OPEN_LIMIT,
     undo_seconds: float = UNDO_SECONDS,
 ) -> AsyncGenerator[EmbeddedEngine]:
-    """The engine of a data directory, for as long as the block lasts.
+    """Open the engine of a data directory for the duration of the block.
 
-    The caller holds the directory for itself alone. Work behind the scenes (embedding, building
-    indexes) belongs to this block and ends with it.
+    The caller must make sure that no other process uses the directory. Background work (embedding,
+    building indexes) ends with the block.
     """
     own = catalogue is None
     catalogue = catalogue or await Catalogue.open(directory, now=now)
@@ -409,4 +413,4 @@ async def open_engine(
         if own:
             await catalogue.close()
     if failure is not None:
-        raise failure  # as it was: a group around it would hide it from `except StoreError`
+        raise failure  # not inside an exception group, so that `except StoreError` catches it

@@ -1,7 +1,7 @@
-"""Private files and directories, and replacing a file so that it is whole or not there.
+"""Private files and directories, and atomic replacement of a file.
 
-A rename is atomic but not durable: the new bytes must be on the disk before the name points at
-them, and the directory that holds the name must be written after it.
+A rename is atomic but not durable: the new bytes must be on the disk before the rename, and the
+directory must be synced after it.
 """
 
 import os
@@ -12,9 +12,9 @@ PRIVATE_DIRECTORY = 0o700
 
 
 def make_private_directory(path: Path) -> None:
-    """Create a directory, and what is missing above it, that only its owner can enter; durably.
+    """Create a directory that only its owner can enter, and its missing parents; durably.
 
-    One that is there already keeps its mode: it may not be ours alone.
+    An existing directory keeps its mode, because others may use it too.
     """
     if not path.parent.exists():
         make_private_directory(path.parent)
@@ -24,7 +24,7 @@ def make_private_directory(path: Path) -> None:
 
 
 def create_private(path: Path) -> bool:
-    """Create an empty file only its owner can read. False when it was there already."""
+    """Create an empty file that only its owner can read. False if it exists already."""
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         os.close(os.open(path, flags, PRIVATE_FILE))
@@ -34,7 +34,7 @@ def create_private(path: Path) -> bool:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put `content` at `path`: after a crash either the old file is there or the new one, whole."""
+    """Replace the file at `path`; after a crash it has either the old or the new content."""
     temporary = path.with_name(path.name + ".tmp")
     temporary.unlink(missing_ok=True)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -51,7 +51,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Make what is in a file durable."""
+    """Make the content of a file durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

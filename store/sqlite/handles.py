@@ -1,19 +1,19 @@
-"""Handles: how a client that holds no connection comes back to its session.
+"""Handles: secrets with which a client that keeps no connection returns to its session.
 
-A handle is a secret; here are only digests of handles, with the session each leads to and what was
-agreed with its client, as text that only the caller understands. When a session expires or ends,
-its handles lead nowhere.
+Only digests of handles are stored, each with its session and with the state that the caller
+agreed on with its client, as opaque text. When a session expires or ends, its handles are void.
 """
 
 from msgspec import Struct
 
 from store.arguments import byte_string
-from store.sqlite.database import Connection, Database
+from store.sqlite.connection import Connection
+from store.sqlite.database import Database
 from store.validate import storable_text
 
 
 class Handle(Struct, frozen=True, kw_only=True):
-    """What a handle leads to."""
+    """The session of a handle, and the state agreed on with its client."""
 
     session: str
     state: str
@@ -26,7 +26,7 @@ class Handles:
         self._database = database
 
     async def keep(self, digest: bytes, session: str, state: str) -> None:
-        """Write a handle down, or what is agreed now; committed on return."""
+        """Store a handle, or update its state; committed on return."""
         digest, session = byte_string("digest", digest), storable_text("session", session)
         state = storable_text("state", state)
 
@@ -40,7 +40,7 @@ class Handles:
         await self._database.write(write)
 
     async def find(self, digest: bytes) -> Handle | None:
-        """What a handle leads to; None when it is unknown or its session is over."""
+        """The handle with this digest; None if it is unknown or its session has ended."""
         digest = byte_string("digest", digest)
 
         def read(connection: Connection) -> Handle | None:
@@ -54,7 +54,7 @@ class Handles:
         return await self._database.read(read)
 
     async def all(self) -> list[tuple[bytes, Handle]]:
-        """Every handle that leads somewhere, the longest unseen first."""
+        """All handles of open sessions, the least recently seen first."""
 
         def read(connection: Connection) -> list[tuple[bytes, Handle]]:
             rows = connection.execute(
@@ -66,7 +66,7 @@ class Handles:
         return await self._database.read(read)
 
     async def drop(self, digest: bytes) -> None:
-        """The handle leads nowhere any more, and its session is over."""
+        """Delete a handle and end its session."""
         digest = byte_string("digest", digest)
 
         def delete(connection: Connection) -> None:

@@ -1,7 +1,7 @@
-"""Ids nobody can guess and nobody gets twice.
+"""Unique ids that cannot be guessed.
 
-The first 48 bits are the time in milliseconds, so that ids of one moment lie side by side in an
-index and a write touches few of its pages; the other 80 are random.
+The first 48 bits are the time in milliseconds, so that ids created together are adjacent in an
+index and a write touches few of its pages. The other 80 bits are random.
 """
 
 import os

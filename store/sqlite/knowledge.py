@@ -1,4 +1,4 @@
-"""Verbs for what agents write down: cards, tasks, risks, skills, narratives, profiles."""
+"""Operations on the knowledge agents write: cards, tasks, risks, skills, narratives, profiles."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -35,7 +35,7 @@ from store.model import (
     Skill,
     Task,
 )
-from store.sqlite.bank_access import Access
+from store.sqlite.bank_access import BankAccess, off_loop_if_large
 from store.sqlite.rows import cards, days, memories, skills, tasks
 from store.sqlite.rows.items import find
 from store.sqlite.rows.prepared import prepare
@@ -45,7 +45,7 @@ from store.validate import check_range, integer, storable_text
 T = TypeVar("T")
 
 
-class Notes(Access):
+class Knowledge(BankAccess):
     """See `store.engine.Engine`."""
 
     async def put_notes(
@@ -55,7 +55,10 @@ class Notes(Access):
         notes = checked(NewNotes, notes)
         progress = callback("progress", progress)
         now = self._now()
-        events = [prepare(event, now) for event in notes.events]
+        events = await off_loop_if_large(
+            sum(len(event.text) for event in notes.events),
+            lambda: [prepare(event, now) for event in notes.events],
+        )
         total = len(events) + len(notes.cards) + len(notes.tasks) + len(notes.risks)
 
         def work(changes: WriteTransaction) -> NotesKept:
@@ -70,7 +73,7 @@ class Notes(Access):
 
             for profile in notes.profiles:
                 skills.put_profile(changes.connection, profile, now)
-            # Events first: they may be what the cards quote.
+            # Events first, because the cards may quote them.
             return NotesKept(
                 events=tuple(step(memories.put(changes, event)) for event in events),
                 cards=tuple(step(cards.put(changes, card, now)) for card in notes.cards),

@@ -1,16 +1,18 @@
-"""Schema versions: numbered SQL files, forward only, one transaction each.
+"""Schema migrations: numbered SQL files, forward only, one transaction each.
 
-The version is SQLite's own `user_version`, which is part of the transaction that changes it: a
-process killed at any moment leaves either the old schema or the new one, never a half. A database
-that holds data is copied beside itself first; the copy is removed by the next erase, because it
-holds what people may want gone. A database from the future is refused, not guessed at.
+The version is SQLite's own `user_version`, which is part of the transaction that changes it. A
+process that is killed at any moment leaves either the old schema or the new one. A database with
+data is first copied to a file beside it. The next erase deletes that copy, because it may hold the
+erased data. A database with a newer schema is refused.
 """
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from store import log
 from store.errors import SchemaTooNew, StorageDamaged
 from store.sqlite.connection import Connection, copy_database, run_on_file
 from store.sqlite.files import sync_directory, sync_file
@@ -33,7 +35,7 @@ def migrations(family: str, *, root: Path = MIGRATIONS) -> list[Migration]:
 
 
 def migrate(connection: Connection, family: str, *, path: Path, root: Path = MIGRATIONS) -> None:
-    """Bring the database at `path` to the newest schema. To be called with nobody else around."""
+    """Bring the database at `path` to the newest schema, before anything else uses it."""
     steps = migrations(family, root=root)
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found > len(steps):
@@ -41,11 +43,21 @@ def migrate(connection: Connection, family: str, *, path: Path, root: Path = MIG
     if 0 < found < len(steps):
         keep_copy(connection, backup_path(path, found))
     for step in steps[found:]:
+        began = time.monotonic()
         apply(connection, step)
+        if found:  # not for a new database
+            ms = round((time.monotonic() - began) * 1000)
+            log.info(
+                "migration.applied",
+                family=family,
+                version=step.version,
+                directory=path.parent.name,
+                ms=ms,
+            )
 
 
 def backup_path(path: Path, version: int) -> Path:
-    """Where the copy taken before leaving `version` is kept."""
+    """The path of the copy that is made before a migration away from `version`."""
     return path.with_name(f"{path.name}.before-v{version + 1}")
 
 
@@ -63,7 +75,7 @@ def apply(connection: Connection, step: Migration) -> None:
 
 
 def statements(script: str) -> Iterator[str]:
-    """The single statements of a script (`executescript` would commit before it begins)."""
+    """The statements of a script, one by one (`executescript` would commit first)."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -75,7 +87,7 @@ def statements(script: str) -> Iterator[str]:
 
 
 def keep_copy(connection: Connection, target: Path) -> None:
-    """Write a whole, verified copy to `target`, unless an earlier try left one already."""
+    """Write a complete, verified copy to `target`, unless an earlier attempt has left one."""
     if target.exists():
         return
     temporary = target.with_name(target.name + ".tmp")

@@ -1,8 +1,8 @@
-"""Sessions: who is talking to us, across restarts.
+"""Sessions: the clients of the daemon, across restarts.
 
-A session is minted on first contact and is in the catalogue before its id leaves the house, so an
-id that somebody holds either resumes or is unknown (invariant I7). Being seen is written down
-lazily and in batches; a crash forgets some minutes of `seen_at`, never a session.
+A session is stored in the catalogue before its id is sent to the client, so an id either resumes
+its session or is unknown. `seen_at` is updated lazily and in batches: a crash loses some minutes of
+it, but never a session.
 """
 
 import secrets
@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from store.arguments import bank_argument, optional_text, path_argument, texts
 from store.errors import ImportRefused, InvalidInput
-from store.sqlite.database import Connection, Database
+from store.sqlite.connection import Connection
+from store.sqlite.database import Database
 from store.sqlite.files import replace_file
 from store.sqlite.handles import Handles
 from store.sqlite.storage_errors import file_error
@@ -29,7 +30,7 @@ COLUMNS: Final = (
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """One client's stay. Times are unix milliseconds, UTC."""
+    """The session of one client. Times are unix milliseconds, UTC."""
 
     id: str
     created_at: int
@@ -44,8 +45,8 @@ class Session(Struct, frozen=True, kw_only=True):
     calls: int = 0
 
 
-class SeedSession(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A session as seed 003's `sessions.json` writes it: an array of [id, this]."""
+class RecallSession(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A session in Claude Recall's `sessions.json`, which is an array of [id, session]."""
 
     id: str
     start_time: int
@@ -61,7 +62,7 @@ class Sessions:
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
         self._database = database
         self._now = now
-        #: By which clients without a connection come back to a session.
+        #: For clients that keep no connection.
         self.handles = Handles(database)
 
     async def mint(
@@ -75,7 +76,7 @@ class Sessions:
         agent_role: str | None = None,
         id: str | None = None,
     ) -> Session:
-        """A new session, committed. `id` is for callers that name sessions in their own way."""
+        """Create a session; committed on return. Callers may choose the `id` themselves."""
         transport = storable_text("transport", transport)
         client_name = optional_text("client_name", client_name)
         client_version = optional_text("client_version", client_version)
@@ -106,11 +107,11 @@ class Sessions:
         return session
 
     async def resume(self, id: str) -> Session | None:
-        """The session, seen now; None when it is unknown, expired or ended."""
+        """Mark a session as seen and return it; None if it is unknown, expired or ended."""
         id = storable_text("id", id)
         now = self._now()
 
-        def see(connection: Connection) -> Session | None:
+        def mark(connection: Connection) -> Session | None:
             row = connection.execute(
                 "UPDATE sessions SET seen_at = max(seen_at, ?) WHERE id = ? AND ended_at IS NULL"
                 f" RETURNING {COLUMNS}",
@@ -118,10 +119,10 @@ class Sessions:
             ).fetchone()
             return None if row is None else _session(row)
 
-        return await self._database.write(see)
+        return await self._database.write(mark)
 
     async def get(self, id: str) -> Session | None:
-        """The session as it is on record, ended or not."""
+        """The stored session, ended or not."""
         id = storable_text("id", id)
 
         def find(connection: Connection) -> Session | None:
@@ -133,7 +134,7 @@ class Sessions:
         return await self._database.read(find)
 
     async def recent(self, *, bank: str | None = None, limit: int = 100) -> list[Session]:
-        """Sessions seen last first, of one bank or of all."""
+        """Sessions of one bank or of all, most recently seen first."""
         bank = None if bank is None else bank_argument(bank)
         limit = integer("limit", limit)
 
@@ -148,25 +149,25 @@ class Sessions:
         return await self._database.read(select)
 
     async def touch(self, ids: Iterable[str], *, calls: int = 0) -> None:
-        """These sessions were seen now, each with `calls` more calls."""
+        """Mark sessions as seen now, each with `calls` more calls."""
         ids, calls = texts("ids", ids), integer("calls", calls)
         now = self._now()
         rows = [(now, calls, id) for id in ids]
         if not rows:
             return
 
-        def see(connection: Connection) -> None:
+        def mark(connection: Connection) -> None:
             connection.executemany(
                 "UPDATE sessions SET seen_at = max(seen_at, ?), calls = calls + ? WHERE id = ?",
                 rows,
             )
 
-        await self._database.write(see)
+        await self._database.write(mark)
 
     async def describe(
         self, id: str, *, client_name: str | None, client_version: str | None
     ) -> None:
-        """Note what the client said about itself. An unknown id may have expired: no error."""
+        """Store the client's name and version. An unknown id may have expired and is ignored."""
         id = storable_text("id", id)
         client_name = optional_text("client_name", client_name)
         client_version = optional_text("client_version", client_version)
@@ -180,7 +181,7 @@ class Sessions:
         await self._database.write(update)
 
     async def end(self, id: str) -> None:
-        """The client said goodbye: the session cannot be resumed any more."""
+        """End a session; it cannot be resumed any more."""
         id = storable_text("id", id)
         now = self._now()
 
@@ -192,10 +193,10 @@ class Sessions:
         await self._database.write(update)
 
     async def expire(self, *, max_idle_seconds: float, max_count: int) -> int:
-        """Drop sessions idle for longer, and the longest idle ones beyond `max_count`.
+        """Delete sessions that were idle for longer, and the longest idle ones beyond `max_count`.
 
-        Those that a handle leads to are not counted: whoever gives out handles bounds them, so that
-        many sessions of one client never cost another its own.
+        Sessions with a handle do not count: the code that issues handles limits their number, so
+        that many sessions of one client never displace those of another.
         """
         max_idle_seconds = finite_float("max_idle_seconds", max_idle_seconds)
         max_count = integer("max_count", max_count)
@@ -215,7 +216,7 @@ class Sessions:
         return await self._database.write(delete)
 
     async def counts(self, *, active_within_seconds: float) -> tuple[int, int]:
-        """How many sessions there are, and how many of them were seen lately."""
+        """The number of sessions, and of those that were seen recently."""
         active_within_seconds = finite_float("active_within_seconds", active_within_seconds)
         since = self._ago(active_within_seconds)
 
@@ -230,34 +231,34 @@ class Sessions:
         return await self._database.read(count)
 
     def _ago(self, seconds: float) -> int:
-        """That long before now, and not before what a column of times can hold."""
+        """The time so many seconds ago, limited to the range of a time column."""
         return max(self._now() - int(min(seconds, TIME_LIMIT) * 1000), -TIME_LIMIT)
 
     async def import_json(self, path: Path) -> int:
-        """Take over a seed 003 `sessions.json`; ids we know already stay as they are."""
+        """Import a Claude Recall `sessions.json`; sessions that exist already are not changed."""
         path = path_argument("path", path)
         try:
             content = await anyio.Path(path).read_bytes()
         except OSError as error:
             raise file_error(error) from error
         try:
-            entries = msgspec.json.decode(content, type=list[tuple[str, SeedSession]])
+            entries = msgspec.json.decode(content, type=list[tuple[str, RecallSession]])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ImportRefused("sessions", "is not a list of [id, session] in JSON") from error
 
         def insert(connection: Connection) -> int:
             before = connection.total_changes
-            for id, seed in entries:
-                _insert(connection, _from_seed(id, seed), verb="INSERT OR IGNORE")
+            for id, recall in entries:
+                _insert(connection, _from_recall(id, recall), verb="INSERT OR IGNORE")
             return connection.total_changes - before
 
         return await self._database.write(insert)
 
     async def export_json(self, path: Path) -> int:
-        """Write all sessions in seed 003's form; the file is replaced whole."""
+        """Write all sessions as a Claude Recall `sessions.json`, replacing the file atomically."""
         path = path_argument("path", path)
         sessions = await self.recent(limit=-1)
-        content = msgspec.json.encode([(session.id, _to_seed(session)) for session in sessions])
+        content = msgspec.json.encode([(session.id, _to_recall(session)) for session in sessions])
         try:
             await anyio.to_thread.run_sync(replace_file, path, content)
         except OSError as error:
@@ -300,18 +301,18 @@ def _session(row: tuple[Any, ...]) -> Session:
     )
 
 
-def _from_seed(id: str, seed: SeedSession) -> Session:
+def _from_recall(id: str, recall: RecallSession) -> Session:
     return Session(
         id=id,
-        created_at=seed.start_time,
-        seen_at=max(seed.start_time, seed.last_activity),
+        created_at=recall.start_time,
+        seen_at=max(recall.start_time, recall.last_activity),
         transport="import",
-        calls=seed.tool_calls,
+        calls=recall.tool_calls,
     )
 
 
-def _to_seed(session: Session) -> SeedSession:
-    return SeedSession(
+def _to_recall(session: Session) -> RecallSession:
+    return RecallSession(
         id=session.id,
         start_time=session.created_at,
         last_activity=session.seen_at,

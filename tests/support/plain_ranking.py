@@ -11,8 +11,8 @@ from anyio.abc import TaskGroup
 
 from store.model import Found, Hit, Query
 from store.ranking.tokenizer import match_expression
-from store.sqlite.banks import OpenBank
 from store.sqlite.database import Connection
+from store.sqlite.open_bank import OpenBank
 from store.sqlite.rows.items import SELECT, item_of, where
 from store.sqlite.rows.transaction import counted
 

@@ -1,8 +1,8 @@
-"""Backups of a bank: whole copies made while it is in use, and believed only after a look inside.
+"""Backups of a bank: complete copies, made while the bank is in use, and verified.
 
-A backup lives beside the banks, is private like them, and counts as a copy when something is
-erased. Restoring puts a verified backup in the bank's place in one rename; what was there before
-becomes a backup itself.
+Backups are stored beside the banks and are private like them. An erase deletes backups that
+contain the erased items. Restoring replaces the bank with a verified backup in one rename; the
+replaced state becomes a backup itself.
 """
 
 import shutil
@@ -25,7 +25,7 @@ SUFFIX: Final = ".db"
 
 
 def make(connection: Connection, directory: Path, *, bank: str, name: str, now: int) -> BackedUp:
-    """Copy the bank behind `connection` into `directory` and look at the copy."""
+    """Copy the bank of `connection` into `directory` and verify the copy."""
     make_private_directory(directory)
     target = directory / f"{name}{SUFFIX}"
     temporary = directory / f"{name}.tmp"
@@ -42,7 +42,7 @@ def make(connection: Connection, directory: Path, *, bank: str, name: str, now: 
 
 
 def verify(file: Path) -> int:
-    """Open a copy and check file, schema and every row: how many items it holds."""
+    """Check the file, the schema and every row of a copy; returns the number of items."""
     try:
         return run_on_file(file, _verified_items)
     except BROKEN as error:
@@ -66,12 +66,12 @@ def _verified_items(copy: Connection) -> int:
 
 
 def listing(directory: Path, bank: str) -> list[BackedUp]:
-    """The backups there are, newest first. Their items are not counted."""
+    """All backups, newest first. Their items are not counted."""
     if not directory.is_dir():
         return []
     found: list[BackedUp] = []
     for file in sorted(directory.glob(f"*{SUFFIX}"), reverse=True):
-        with suppress(FileNotFoundError):  # pruned or erased since we looked
+        with suppress(FileNotFoundError):  # pruned or erased in the meantime
             status = file.stat()
             made_at = int(status.st_mtime * 1000)
             found.append(
@@ -81,9 +81,9 @@ def listing(directory: Path, bank: str) -> list[BackedUp]:
 
 
 def prune(directory: Path, keep: int, *, spare: Collection[str] = ()) -> int:
-    """Delete all but the newest `keep` backups, and those named in `spare` never.
+    """Delete all backups except the newest `keep` and those named in `spare`.
 
-    What was made just now is not always the newest by name: clocks are set back.
+    The latest backup is not always the newest by name, because clocks can be set back.
     """
     names = sorted((file.stem for file in directory.glob(f"*{SUFFIX}")), reverse=True)
     old = [name for name in names[keep:] if name not in spare]
@@ -95,11 +95,12 @@ def prune(directory: Path, keep: int, *, spare: Collection[str] = ()) -> int:
 def put_in_place(
     source: Path, database: Path, *, claimed: Callable[[Connection], None], keep_log: bool
 ) -> None:
-    """Exchange a closed bank's database for a verified copy of `source`, in one rename.
+    """Replace the database of a closed bank with a verified copy of `source`, in one rename.
 
-    `claimed` looks at the copy before it goes live. The bank's log must be gone: the log of the
-    old database beside the new one would be applied to it. With `keep_log` a log that is not empty
-    (somebody still has the old database open) is an error; without, the old one is a loss already.
+    `claimed` is called with the copy before it is used. The write-ahead log of the old database
+    must be gone, because SQLite would apply it to the new one. With `keep_log` a log that is not
+    empty is an error (another connection still has the old database open); without `keep_log` the
+    old database is damaged, and its log is deleted.
     """
     log = database.with_name(database.name + "-wal")
     if keep_log and log.exists() and log.stat().st_size:
@@ -121,7 +122,7 @@ def put_in_place(
 
 
 def find(directory: Path, name: str) -> Path:
-    """The file of a backup; the name is looked up among those there are, never made into a path."""
+    """The file of a backup. The name is compared with existing files and never used as a path."""
     for file in directory.glob(f"*{SUFFIX}") if directory.is_dir() else ():
         if file.stem == name:
             return file

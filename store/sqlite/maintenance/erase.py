@@ -1,23 +1,26 @@
-"""Erasing: so that no byte of what was erased is left in a file of ours.
+"""Erase: delete items so that none of their bytes remains in a file of the data directory.
 
-Deleting a row is not that. FTS5 keeps the words of deleted rows until its segments are merged;
-SQLite leaves old copies of rows that it once moved between pages, even with `secure_delete`; the
-write-ahead log holds every page as it was; snapshots and backups are copies. So an erase is:
+Deleting the rows is not enough. FTS5 keeps the words of deleted rows until its segments are merged.
+SQLite leaves old copies of rows that it moved between pages, even with `secure_delete`. The
+write-ahead log holds old versions of pages. Snapshots and backups are copies. So an erase has these
+steps:
 
-1. one transaction: rows, words, vectors, evidence and keys go, content-free tombstones come;
-2. FTS5's segments are merged, and the file is written anew (VACUUM);
-3. the log is folded in and cut to nothing, and a reader that prevents this is waited for;
-4. the vector snapshot, copies from before upgrades, and backups that hold it are deleted, as are
-   backups made after 1 and before 5 (deleted rows leave bytes); directories are not ours and stay;
-5. the tombstones are marked finished.
+1. One transaction deletes rows, words, vectors, evidence and keys, and inserts tombstones without
+   content.
+2. FTS5's segments are merged and the file is rewritten (VACUUM).
+3. The log is checkpointed and truncated, waiting for readers that prevent it.
+4. The vector snapshot, copies from before migrations, and backups that contain the items are
+   deleted. So are backups made between steps 1 and 5, because deleted rows leave bytes behind.
+   Directories are never created here, so they are left alone.
+5. The tombstones are marked as finished.
 
-Killed between any two steps, the erased are unreachable (1 is durable or did not happen), and
-opening the bank does 2 to 5 again: each may be done twice. No backup is made while an erase is on
-its way (`OpenBank.copying`). What is beyond us: copies a file system, a disk or another program
-made, and memory.
+If the process is killed between two steps, the items cannot be read any more (step 1 is atomic),
+and opening the bank repeats steps 2 to 5, which are idempotent. No backup is made during an erase
+(`OpenBank.copying`). Copies made by the file system, the disk or other programs, and memory, are
+out of reach.
 
-A document keeps its whole text, so a chunk is erased with its document or not at all: naming all
-chunks of a document erases it, naming some is refused.
+A document keeps its whole text, so a chunk cannot be erased alone: naming all chunks of a document
+erases the document, and naming only some is refused.
 """
 
 import time
@@ -33,7 +36,7 @@ from store.sqlite.rows.memories import delete_rows
 from store.sqlite.rows.transaction import WriteTransaction
 from store.sqlite.storage_errors import BROKEN, errno_name
 
-WAIT_SECONDS: Final = 6.0  # a little longer than any reader of ours may read
+WAIT_SECONDS: Final = 6.0  # a little longer than the deadline of a reader
 BUSY_MILLISECONDS: Final = 250
 PAUSE_SECONDS: Final = 0.05
 
@@ -46,10 +49,10 @@ def remove(
     now: int,
     documents: Sequence[str] = (),
 ) -> Erased:
-    """Step 1. Items may be findable or forgotten; an id that is neither is `NotFound`."""
+    """Step 1. Items may be forgotten already; an unknown id raises `NotFound`."""
     connection = changes.connection
     rowids: dict[int, tuple[str, str]] = {}
-    parts: dict[str, str] = {}  # documents by one of their chunks
+    parts: dict[str, str] = {}  # document id -> id of one of its chunks
     for id in dict.fromkeys(ids):
         row = connection.execute(
             "SELECT id, kind, document FROM items WHERE public_id = ?", (id,)
@@ -60,7 +63,7 @@ def remove(
         if row[2] is not None:
             parts[row[2]] = id
     for document in parts.keys() - set(documents):
-        # All of them at once: a statement still in progress would keep VACUUM from its work.
+        # Fetch all rows at once, because VACUUM fails while a statement is in progress.
         chunks = connection.execute(
             "SELECT id FROM items WHERE document = ?", (document,)
         ).fetchall()
@@ -77,8 +80,8 @@ def remove(
         rows = connection.execute("SELECT id, public_id FROM items WHERE document = ?", (id,))
         rowids |= {rowid: (public_id, "chunk") for rowid, public_id in rows}
     delete_rows(changes, rowids)
-    buried = [*rowids.values(), *((id, "document") for id in dict.fromkeys(documents))]
-    for id, kind in buried:
+    tombstones = [*rowids.values(), *((id, "document") for id in dict.fromkeys(documents))]
+    for id, kind in tombstones:
         connection.execute("DELETE FROM documents WHERE public_id = ?", (id,))
         connection.execute("DELETE FROM evidence WHERE item = ?", (id,))
         connection.execute("DELETE FROM origins WHERE public_id = ?", (id,))
@@ -87,7 +90,7 @@ def remove(
             " ON CONFLICT DO UPDATE SET erased_at = excluded.erased_at, finished_at = NULL",
             (id, kind, now, reason),
         )
-    return Erased(items=len(rowids), documents=len(buried) - len(rowids))
+    return Erased(items=len(rowids), documents=len(tombstones) - len(rowids))
 
 
 def is_unfinished(connection: Connection) -> bool:
@@ -104,7 +107,7 @@ def finish(
     wait_seconds: float = WAIT_SECONDS,
     pause: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Steps 2 to 5, alone on the writer's connection. How many copies were deleted with it."""
+    """Steps 2 to 5, on the writer's connection. Returns the number of deleted copies."""
     erased = [
         id
         for (id,) in connection.execute(
@@ -115,7 +118,7 @@ def finish(
         return 0
     connection.execute("INSERT INTO words (words) VALUES ('optimize')")
     connection.execute("VACUUM")
-    _cut_log(connection, wait_seconds, pause)
+    _truncate_log(connection, wait_seconds, pause)
     try:
         copies = _delete_copies(erased, directory, backups)
     except OSError as error:
@@ -126,8 +129,10 @@ def finish(
     return copies
 
 
-def _cut_log(connection: Connection, wait_seconds: float, pause: Callable[[float], None]) -> None:
-    """The log still holds what was erased until it is cut; the busy flag says whether it was."""
+def _truncate_log(
+    connection: Connection, wait_seconds: float, pause: Callable[[float], None]
+) -> None:
+    """Truncate the log, which still holds the erased rows; wait for readers that prevent it."""
     (before,) = connection.execute("PRAGMA busy_timeout").fetchone()
     connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
     deadline = time.monotonic() + wait_seconds
@@ -143,7 +148,7 @@ def _cut_log(connection: Connection, wait_seconds: float, pause: Callable[[float
 
 
 def _delete_copies(erased: Sequence[str], directory: Path, backups: Path) -> int:
-    """Everything beside the database that is, or may be, a copy."""
+    """Delete every file that is or may be a copy of the database; returns their number."""
     copies = [
         file
         for file in directory.iterdir()
@@ -165,7 +170,7 @@ def delete_copy(file: Path) -> None:
 
 
 def _may_hold(file: Path, erased: Sequence[str]) -> bool:
-    """Whether a backup holds one of these, or what a deleted row left; one we cannot ask might."""
+    """True if a backup contains one of the items or remains of deleted rows, or is unreadable."""
 
     def search(copy: Connection) -> bool:
         return is_unfinished(copy) or any(

@@ -1,8 +1,8 @@
-"""Checking a bank against its own rules, and mending what can be mended from the rows.
+"""Integrity checks of a bank, and repair of everything that can be derived from its rows.
 
-The rows are the truth; words, vectors and counters follow from them and can be made again. A row
-whose digest is wrong is not repaired by guessing: it is put aside, whole, in a file beside the
-database, where a person can look at it, and leaves the bank.
+The rows are the source of truth. Words, vectors and counters are derived from them and can be
+rebuilt. A row with a wrong digest cannot be repaired: it is moved to a file beside the database,
+where a person can look at it.
 """
 
 from collections.abc import Generator, Iterator
@@ -14,7 +14,7 @@ import msgspec
 
 from store.model import Checked, Problem
 from store.ranking.tokenizer import index_text
-from store.sqlite.database import Connection
+from store.sqlite.connection import Connection
 from store.sqlite.files import replace_file
 from store.sqlite.rows.documents import DOCUMENTS
 from store.sqlite.rows.items import ITEMS, LIVE, SELECT, item_of, searchable
@@ -47,7 +47,7 @@ class _Damaged(NamedTuple):
 
 
 def check(connection: Connection, bank: str) -> Checked:
-    """Everything that can be checked, on the writer's connection with nobody else at work."""
+    """Run all checks, on the writer's connection and outside a transaction."""
     with _tolerant(connection):
         return _check(connection, bank)
 
@@ -93,37 +93,37 @@ def _check(connection: Connection, bank: str) -> Checked:
 
 
 def repair(connection: Connection, directory: Path) -> int:
-    """Put damaged rows aside, then make words, vectors and counters follow from the rest.
+    """Move damaged rows to a file, and rebuild words, vectors and counters from the others.
 
-    How many rows were put aside.
+    Returns the number of rows that were moved.
     """
     with _tolerant(connection):
         return _repair(connection, directory)
 
 
 def _repair(connection: Connection, directory: Path) -> int:
-    connection.execute("REINDEX")  # indexes follow from the rows as well
+    connection.execute("REINDEX")  # indexes are derived from the rows too
     connection.execute("BEGIN IMMEDIATE")
     try:
-        damaged = _unsound(connection, "item", ITEMS)
-        damaged += _unsound(connection, "document", DOCUMENTS)
-        damaged += _unsound(connection, "profile", PROFILES)
+        damaged = _damaged_rows(connection, "item", ITEMS)
+        damaged += _damaged_rows(connection, "document", DOCUMENTS)
+        damaged += _damaged_rows(connection, "profile", PROFILES)
         if damaged:
-            _put_aside(directory / QUARANTINE, damaged)
+            _quarantine(directory / QUARANTINE, damaged)
         for kind, _, row in damaged:
             if kind == "document":
                 connection.execute("UPDATE items SET document = NULL WHERE document = ?", (row[1],))
                 connection.execute("DELETE FROM documents WHERE id = ?", (row[0],))
             elif kind == "item":
                 connection.execute("DELETE FROM items WHERE id = ?", (row[0],))
-        # By the row's number: a role that is no text any more cannot be asked for.
+        # By rowid, because a damaged role may not be text any more.
         connection.executemany(
             "DELETE FROM profiles WHERE rowid = ?", _damaged_profiles(connection)
         )
-        # Chunks of a document that is gone say nothing that can be cited any more.
+        # A chunk without its document cannot be cited.
         connection.execute("DELETE FROM items WHERE kind = 'chunk' AND document IS NULL")
         rebuild_words(connection)
-        _realign_vectors(connection)
+        _realign_vector_rows(connection)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -133,9 +133,9 @@ def _repair(connection: Connection, directory: Path) -> int:
 
 
 def rebuild_words(connection: Connection) -> int:
-    """Make the words of every findable item again, and the counters with them.
+    """Rebuild the words of every live item, and the counters.
 
-    A damaged row is `RowDamaged`: what it says is not to be believed, `repair` comes first.
+    A damaged row raises `RowDamaged`; run `repair` first.
     """
     connection.execute("DELETE FROM words")
     items = words = 0
@@ -149,14 +149,14 @@ def rebuild_words(connection: Connection) -> int:
 
 
 def forget_vectors(connection: Connection) -> int:
-    """Mark every vector as still to be made."""
+    """Mark every vector as pending."""
     with counted(connection) as changes:
         return connection.execute(
             "UPDATE vectors SET model = NULL, bytes = NULL, change = ?", (changes.next(),)
         ).rowcount
 
 
-def _realign_vectors(connection: Connection) -> None:
+def _realign_vector_rows(connection: Connection) -> None:
     connection.execute(f"DELETE FROM vectors WHERE item NOT IN (SELECT id FROM items WHERE {LIVE})")
     with counted(connection) as changes:
         change = changes.next()
@@ -172,11 +172,11 @@ def _realign_vectors(connection: Connection) -> None:
 
 
 def _wrong_vectors(connection: Connection) -> Iterator[int]:
-    """The items whose vector no model can have made: too short, too long, or with no number in it.
+    """The items whose vector has the wrong length or contains NaN or infinity.
 
-    A vector is made of little-endian half floats. One whose exponent bits are all set is infinite
-    or NaN, and these bits are in the second byte; so what is left of the second bytes without the
-    possible ones says enough, and NumPy need not be loaded for it.
+    A vector consists of little-endian half floats. If all exponent bits of one are set, it is NaN
+    or infinite, and these bits are in its second byte. So it is enough to look at every second
+    byte, and NumPy need not be loaded.
     """
     rows = connection.execute(
         "SELECT vectors.item, vectors.bytes, models.dims FROM vectors"
@@ -213,14 +213,14 @@ def _check_items(connection: Connection) -> tuple[int, int]:
     return damaged, wrong_words
 
 
-def _unsound(connection: Connection, kind: str, table: Table[Any]) -> list[_Damaged]:
+def _damaged_rows(connection: Connection, kind: str, table: Table[Any]) -> list[_Damaged]:
     rows = connection.execute(table.select)
     return [_Damaged(kind, table.columns, row) for row in rows if not is_sound(row)]
 
 
 @contextmanager
 def _tolerant(connection: Connection) -> Generator[None]:
-    """Let text that is no UTF-8 any more through, so that it can be seen to be damaged."""
+    """Decode invalid UTF-8 leniently, so that damaged texts can be read and reported."""
 
     def lenient(text: bytes) -> str:
         return text.decode("utf-8", "surrogateescape")
@@ -233,7 +233,7 @@ def _tolerant(connection: Connection) -> Generator[None]:
 
 
 def _rows(connection: Connection, select: str) -> Iterator[Columns]:
-    """Rows by rising rowid, some at a time; `select` ends in a condition on the last one seen."""
+    """Read rows in batches by ascending rowid; `select` ends with a condition on the last one."""
     last = -1
     while rows := connection.execute(
         f"{select} ORDER BY items.id LIMIT {_BATCH}", (last,)
@@ -242,7 +242,7 @@ def _rows(connection: Connection, select: str) -> Iterator[Columns]:
         last = rows[-1][0]
 
 
-def _put_aside(path: Path, damaged: list[_Damaged]) -> None:
+def _quarantine(path: Path, damaged: list[_Damaged]) -> None:
     lines = [path.read_bytes()] if path.exists() else []
     for kind, columns, row in damaged:
         values = {name: _readable(value) for name, value in zip(columns, row[:-1], strict=True)}
@@ -267,6 +267,6 @@ def _true_counters(connection: Connection) -> tuple[int, int]:
     return items, sum(count_words(tokens) for (tokens,) in rows)
 
 
-def _count(connection: Connection, what: str) -> int:
-    (count,) = connection.execute(f"SELECT count(*) FROM {what}").fetchone()
+def _count(connection: Connection, table: str) -> int:
+    (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
     return int(count)

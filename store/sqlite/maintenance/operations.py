@@ -1,8 +1,9 @@
-"""Verbs of care: numbers, health, checking and mending, erasing, export, backup."""
+"""Maintenance operations: statistics, health, check, repair, erase, export, backup, restore."""
 
 import errno
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
+from store import log
 from store.arguments import bank_argument, callback, page_arguments, path_argument, texts
 from store.engine import Progress
 from store.errors import (
@@ -32,11 +34,13 @@ from store.model import (
     SessionActivity,
     Stats,
 )
-from store.sqlite.bank_access import LONG_READ_SECONDS, Access, in_changes, shielded
-from store.sqlite.banks import DATABASE, SNAPSHOT, OpenBank, claim
-from store.sqlite.database import Connection, Database
+from store.sqlite.bank_access import LONG_READ_SECONDS, BankAccess, in_changes, shielded
+from store.sqlite.banks import DATABASE
+from store.sqlite.connection import Connection
+from store.sqlite.database import Database
 from store.sqlite.maintenance import backup, erase, integrity, portability
 from store.sqlite.migrate import migrate
+from store.sqlite.open_bank import SNAPSHOT, OpenBank, claim
 from store.sqlite.rows import listing, stats
 from store.sqlite.rows.transaction import WriteTransaction
 from store.sqlite.storage_errors import errno_name, file_error, file_errors
@@ -46,7 +50,7 @@ IMPORT_BATCH: Final = 200
 BACKUPS_KEPT: Final = backup.KEEP
 
 
-class Care(Access):
+class Maintenance(BankAccess):
     """See `store.engine.Engine`."""
 
     erase_wait_seconds = erase.WAIT_SECONDS
@@ -73,7 +77,7 @@ class Care(Access):
             degraded.add("storage-full")
         if self._banks.unfinished:
             degraded.add("erase-incomplete")
-        if self._banks.leaving:
+        if self._banks.being_deleted:
             degraded.add("deletion-incomplete")
         return EngineHealth(
             is_ready=True,
@@ -93,22 +97,28 @@ class Care(Access):
         bank = bank_argument(bank)
         async with self._banks.use(bank) as opened:
 
-            def mend(connection: Connection) -> None:
+            def repair(connection: Connection) -> int:
                 with file_errors():
-                    integrity.repair(connection, opened.directory)
+                    return integrity.repair(connection, opened.directory)
 
-            await opened.database.maintain(mend)
+            began = time.monotonic()
+            removed = await opened.database.maintain(repair)
             await self._ranking.reset(opened)
             await self._ranking.written(opened)
-            return await self._check(opened)
+            checked = await self._check(opened)
+            problems = len(checked.problems)
+            _log("bank.repaired", opened, began, rows_removed=removed, problems_left=problems)
+            return checked
 
     async def rebuild(self, bank: str) -> Checked:
         bank = bank_argument(bank)
         async with self._banks.use(bank) as opened:
-            await opened.database.write(integrity.rebuild_words)
+            began = time.monotonic()
+            items = await opened.database.write(integrity.rebuild_words)
             await opened.database.write(integrity.forget_vectors)
             await self._ranking.reset(opened)
             await self._ranking.written(opened)
+            _log("bank.rebuilt", opened, began, items=items)
             return await self._check(opened)
 
     async def export(self, bank: str, path: Path, *, progress: Progress | None = None) -> Exported:
@@ -146,7 +156,10 @@ class Care(Access):
     async def back_up(self, bank: str) -> BackedUp:
         bank = bank_argument(bank)
         async with self._banks.use(bank) as opened, opened.copying:
-            return await self._back_up(opened.bank, opened.database)
+            began = time.monotonic()
+            made = await self._back_up(opened.bank, opened.database)
+            _log("backup.made", opened, began, items=made.items, bytes=made.bytes)
+            return made
 
     async def backups(self, bank: str) -> list[BackedUp]:
         bank = bank_argument(bank)
@@ -162,11 +175,11 @@ class Care(Access):
         bank, name = bank_argument(bank), storable_text("name", name)
         known = self._banks.get(bank)
         backups = self._banks.backups(known)
-        items = await anyio.to_thread.run_sync(backup.verify, backup.find(backups, name))
+        began = time.monotonic()
+        items = await anyio.to_thread.run_sync(lambda: backup.verify(backup.find(backups, name)))
         async with self._banks.exclusively(bank) as directory:
-            # From here on nobody writes: what was acknowledged before is in the backup made now.
-            is_sound = await self._keep_before_restore(known, name)
-            source = backup.find(backups, name)
+            # From here on nothing else writes, so the backup made now holds every acknowledged put.
+            is_sound = await self._back_up_before_restore(known, name)
             database = directory / DATABASE
 
             def claimed(connection: Connection) -> None:
@@ -175,12 +188,15 @@ class Care(Access):
 
             def exchange() -> None:
                 (directory / SNAPSHOT).unlink(missing_ok=True)
+                source = backup.find(backups, name)
                 backup.put_in_place(source, database, claimed=claimed, keep_log=is_sound)
 
             try:
                 await anyio.to_thread.run_sync(exchange)
             except OSError as error:
                 raise file_error(error) from error
+        ms = round((time.monotonic() - began) * 1000)
+        log.info("backup.restored", bank=known.id, items=items, ms=ms)
         return BackedUp(bank=bank, name=name, bytes=0, items=items, made_at=self._now())
 
     async def erase(
@@ -213,18 +229,22 @@ class Care(Access):
         return await self._erase(bank, work)
 
     async def _erase(self, bank: str, work: Callable[[WriteTransaction], Erased]) -> Erased:
-        """All steps of `erase.py`; the catalogue remembers until the last that it has begun."""
+        """All steps of `erase.py`. The catalogue records the erase until the last step is done."""
 
         async def erase_all(opened: OpenBank) -> Erased:
             def begin() -> None:
                 self._banks.unfinished.add(opened.bank.id)
 
+            began = time.monotonic()
             await self._banks.note_erasing(opened.bank)
             erased = await opened.database.write(in_changes(work), then=begin)
-            return replace(erased, copies_removed=await self._finish_erase(opened))
+            log.info("erase.begun", bank=opened.bank.id, items=erased.items)
+            copies = await self._finish_erase(opened)
+            _log("erase.finished", opened, began, items=erased.items, copies_removed=copies)
+            return replace(erased, copies_removed=copies)
 
         async with self._banks.use(bank) as opened, opened.copying:
-            return await shielded(erase_all(opened))  # begun, it is gone through with
+            return await shielded(erase_all(opened))  # cancelling does not stop it half-way
 
     async def _finish_erase(self, opened: OpenBank) -> int:
         await self._ranking.reset(opened)
@@ -256,11 +276,12 @@ class Care(Access):
 
         return await database.read(work, seconds=LONG_READ_SECONDS)
 
-    async def _keep_before_restore(self, bank: Bank, name: str) -> bool:
+    async def _back_up_before_restore(self, bank: Bank, name: str) -> bool:
         """Back up a closed bank that is about to be replaced by the backup `name`.
 
-        False when there is nothing to keep: a broken bank is what people restore. A bank that is
-        whole and cannot be kept (the disk is full) is not replaced.
+        False if the bank is damaged and cannot be backed up, which is a usual reason to restore.
+        If an intact bank cannot be backed up (the disk is full), the error is raised and the bank
+        is not replaced.
         """
         try:
             database = await self._banks.open_database(bank)
@@ -279,11 +300,18 @@ class Care(Access):
         opened.degraded -= {"damaged"}
         if checked.problems:
             opened.degraded.add("damaged")
+            names = sorted({problem.name for problem in checked.problems})
+            log.warning("bank.damaged", bank=opened.bank.id, problems=names)
         return checked
 
 
+def _log(event: str, opened: OpenBank, began: float, **fields: object) -> None:
+    ms = round((time.monotonic() - began) * 1000)
+    log.info(event, bank=opened.bank.id, ms=ms, **fields)
+
+
 def _not_exported(error: OSError, path: Path) -> StoreError:
-    """Why there is no file at `path`; of the path only what the caller gave is said."""
+    """The error for a failed export. It names the path, which the caller gave."""
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return InvalidInput("path", f"there is no directory {str(path.parent)!r}")
     if error.errno == errno.EISDIR:

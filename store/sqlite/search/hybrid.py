@@ -21,14 +21,14 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
+from store import log
 from store.embedding.embedder import Embedder, choose_embedder, embedded
 from store.embedding.hashed import HashedFeatures
 from store.errors import EmbedderFailed, StorageError
 from store.model import Found, Mode, Query, Stage
 from store.ranking.fusion import MEANINGFUL, SPELLING_ONLY, Weights
-from store.sqlite import log
-from store.sqlite.banks import OpenBank
 from store.sqlite.catalogue import wall_clock
+from store.sqlite.open_bank import OpenBank
 from store.sqlite.search.plan import PreparedQuery, SemanticQuery, answer
 from store.sqlite.vectors.indexing import BankIndex
 from store.sqlite.vectors.model_thread import ModelThread

@@ -18,12 +18,12 @@ from typing import Final
 import anyio
 from msgspec import Struct
 
+from store import log
 from store.embedding.embedder import Embedder, Identity, embedded
 from store.errors import EmbedderFailed, StoreError
 from store.model import Stage
-from store.sqlite import log
-from store.sqlite.banks import OpenBank
 from store.sqlite.connection import Connection
+from store.sqlite.open_bank import OpenBank
 from store.sqlite.rows.items import SELECT, item_of, searchable
 from store.sqlite.rows.table import RowDamaged
 from store.sqlite.rows.transaction import counted

@@ -231,7 +231,7 @@ CANARIES = [f"canary{n:03d}zq" for n in range(500)]
 
 
 async def _script(engine: EmbeddedEngine) -> list[bytes]:
-    """What bank A is asked, as bytes, ids and rowids aside."""
+    """The answers of bank A as bytes, without ids and rowids."""
     answers: list[bytes] = []
     for n in range(20):
         await engine.put(

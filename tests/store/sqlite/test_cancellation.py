@@ -82,7 +82,7 @@ class CancelAt:
     [put, put_many, document, cards, forget, erase, new_bank],
     ids=lambda verb: verb.__name__,
 )
-async def test_a_verb_cancelled_at_its_nth_wait_leaves_a_whole_bank(
+async def test_an_operation_cancelled_at_its_nth_await_leaves_an_intact_bank(
     engine: EmbeddedEngine, verb: Verb
 ) -> None:
     await engine.put("w", NewMemory(text="there before"))
@@ -171,7 +171,7 @@ async def test_a_change_of_a_bank_cancelled_at_its_nth_wait_is_the_same_after_a_
             with anyio.fail_after(10):
                 was_cancelled = await cancelled(verb(engine), at)
             banks = engine.banks()
-            for name in ("old", "new"):  # the same names go on being used, whatever came of it
+            for name in ("old", "new"):  # the same names are used again after any outcome
                 with anyio.fail_after(10):
                     await engine.put(name, NewMemory(text=f"acknowledged in {name} after"))
             kept = await _texts(engine)

@@ -66,7 +66,7 @@ def refuse(connection: Connection) -> None:
     raise NotFound("memory", "m1")
 
 
-async def test_what_was_written_is_there_for_a_connection_of_a_stranger(database: Database) -> None:
+async def test_a_committed_write_is_visible_to_another_connection(database: Database) -> None:
     assert await database.write(insert(1, "one")) == 1
 
     stranger = sqlite3.connect(f"file:{database.path}?mode=ro", uri=True)
@@ -74,14 +74,14 @@ async def test_what_was_written_is_there_for_a_connection_of_a_stranger(database
     stranger.close()
 
 
-async def test_work_that_fails_leaves_nothing_and_tells_its_own_error(database: Database) -> None:
+async def test_failed_work_leaves_nothing_and_raises_its_own_error(database: Database) -> None:
     with pytest.raises(NotFound):
         await database.write(refuse)
 
     assert await database.read(ids) == []
 
 
-async def test_in_a_group_only_the_one_that_fails_hears_of_it(database: Database) -> None:
+async def test_in_a_group_only_the_failed_unit_raises(database: Database) -> None:
     outcomes: list[object] = []
 
     async def write(work: Insert | None) -> None:
@@ -251,7 +251,7 @@ async def test_a_closed_database_says_so(database: Database) -> None:
         await database.read(ids)
 
 
-async def test_closing_waits_for_what_was_accepted(tmp_path: Path) -> None:
+async def test_closing_waits_for_accepted_writes(tmp_path: Path) -> None:
     database = await Database.open(tmp_path / "test.db", prepare=create)
     async with anyio.create_task_group() as callers:
         for id in range(50):

@@ -19,8 +19,8 @@ from store.errors import (
     UndoExpired,
 )
 from store.model import Filters, NewDocument, NewMemory, Provenance, Query
-from store.sqlite.banks import OpenBank
 from store.sqlite.engine import EmbeddedEngine, open_engine
+from store.sqlite.open_bank import OpenBank
 from store.sqlite.rows.stats import database_bytes
 from tests.support.clock import START, Clock
 from tests.support.plain_ranking import PlainRanking
@@ -37,7 +37,7 @@ def test_the_embedded_engine_has_every_verb() -> None:
     assert callable(gives)
 
 
-async def test_what_was_put_is_found_and_comes_back_as_it_was(engine: EmbeddedEngine) -> None:
+async def test_a_memory_is_found_and_returned_unchanged(engine: EmbeddedEngine) -> None:
     memory = NewMemory(
         text="Ana prefers tabs\tover spaces ☃ \u200b",
         title="Style",
@@ -136,7 +136,7 @@ async def test_many_are_put_whole_or_not_at_all(engine: EmbeddedEngine) -> None:
         (NewMemory(text="x", kind="dream"), InvalidInput, "kind"),  # type: ignore[arg-type]
     ],
 )
-async def test_what_cannot_be_kept_is_refused_by_field_and_nothing_is_written(
+async def test_invalid_values_are_refused_by_field_and_nothing_is_written(
     engine: EmbeddedEngine, memory: NewMemory, error: type[InvalidInput], field: str
 ) -> None:
     await engine.create_bank("w")
@@ -254,7 +254,7 @@ async def test_undo_ends_with_its_window(engine: EmbeddedEngine, clock: Clock) -
         await engine.undo("w", "undo_unknown")
 
 
-async def test_what_was_put_again_meanwhile_stays_beside_what_comes_back(
+async def test_an_item_put_again_stays_beside_the_one_that_undo_restores(
     engine: EmbeddedEngine,
 ) -> None:
     first = await engine.put("w", NewMemory(text="twice"))
@@ -293,7 +293,7 @@ async def test_a_quota_stops_puts_and_not_reads(engine: EmbeddedEngine) -> None:
     await engine.put("small", NewMemory(text="room again"))
 
 
-async def test_a_quota_counts_what_is_about_to_be_put(engine: EmbeddedEngine) -> None:
+async def test_a_quota_counts_the_item_that_is_being_put(engine: EmbeddedEngine) -> None:
     await engine.create_bank("small", quota_bytes=400_000)
     await engine.put("small", NewMemory(text="before"))
     body = "\n\n".join(f"paragraph {n} {'word ' * 100}" for n in range(1_000))
@@ -360,9 +360,7 @@ async def test_everything_is_there_after_a_restart(tmp_path: Path, clock: Clock)
         assert (await engine.check("w")).problems == ()
 
 
-async def test_what_is_stored_is_said_to_be_stored_though_its_vector_fails(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_put_succeeds_although_its_vector_fails(tmp_path: Path, clock: Clock) -> None:
     class Failing(PlainRanking):
         async def written(self, bank: OpenBank) -> None:
             raise StorageFull("no space left on the disk")

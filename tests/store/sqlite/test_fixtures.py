@@ -1,4 +1,4 @@
-"""A database of every schema that was ever released opens, migrates and says what it said."""
+"""A database of every released schema opens, migrates and keeps its content."""
 
 import gzip
 import sqlite3
@@ -18,7 +18,7 @@ SCHEMAS = sorted(path.name for path in FIXTURES.iterdir())  # such as "bank1-cat
 
 
 async def furnish(engine: EmbeddedEngine) -> None:
-    """What every fixture holds: a little of each kind."""
+    """The contents of every fixture: a little of each kind."""
     bank = "fixture"
     await engine.sessions.mint(transport="stdio", id="session_fixture", client_name="editor")
     await engine.put(bank, NewMemory(text="The café opens at nine", metadata={"n": 1}, tags=("t",)))
@@ -65,7 +65,7 @@ def unpack(schema: str, directory: Path) -> None:
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-async def test_a_bank_of_an_earlier_schema_opens_and_says_what_it_said(
+async def test_a_bank_of_an_earlier_schema_opens_with_its_content(
     tmp_path: Path, schema: str
 ) -> None:
     directory = tmp_path / "data"

@@ -86,7 +86,7 @@ async def test_cards_of_other_categories_or_users_are_left_alone(engine: Embedde
     assert [outcome.outcome for outcome in outcomes] == ["created"] * 3
 
 
-async def test_a_card_is_verified_by_what_was_stored_or_by_two_sessions(
+async def test_a_card_is_verified_by_a_stored_item_or_by_two_sessions(
     engine: EmbeddedEngine,
 ) -> None:
     said = await engine.put(

@@ -107,7 +107,7 @@ async def test_a_clock_that_jumps_back_does_not_make_a_session_older(
     assert resumed.seen_at == START
 
 
-async def test_what_a_client_says_about_itself_is_kept(catalogue: Catalogue) -> None:
+async def test_the_name_and_version_of_a_client_are_kept(catalogue: Catalogue) -> None:
     session = await catalogue.sessions.mint(transport="unix")
     await catalogue.sessions.describe(session.id, client_name="ide", client_version="9")
     await catalogue.sessions.describe("session_unknown", client_name="x", client_version=None)

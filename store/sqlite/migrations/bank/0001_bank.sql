@@ -1,11 +1,11 @@
--- One bank: the only truth about what it keeps. Times are unix milliseconds, UTC.
+-- One bank: the source of truth for its items. Times are unix milliseconds, UTC.
 
--- One row. `change` is the bank's change number: it rises with every write that touches an item,
--- it is an item's rowid at birth, and so no rowid is ever used again. `items` and `words` count
--- what can be found (not what is forgotten) for ranking.
+-- One row. `change` is the bank's change number. It increases with every write to an item, and a new
+-- item gets it as its rowid, so no rowid is ever used again. `items` and `words` count the live
+-- items (not the forgotten ones) and their words, for ranking.
 CREATE TABLE state (
     id     INTEGER PRIMARY KEY CHECK (id = 1),
-    bank   TEXT NOT NULL,                      -- the bank's id: a file in another's place is seen
+    bank   TEXT NOT NULL,                      -- the bank's id, to detect the file of another bank
     change INTEGER NOT NULL DEFAULT 0,
     items  INTEGER NOT NULL DEFAULT 0,
     words  INTEGER NOT NULL DEFAULT 0,
@@ -55,7 +55,7 @@ CREATE TABLE items (
     key           TEXT,                        -- natural key within the kind
     tags          TEXT NOT NULL,               -- JSON
     metadata      TEXT NOT NULL,               -- JSON
-    details       TEXT NOT NULL,               -- JSON: what only this kind has
+    details       TEXT NOT NULL,               -- JSON: fields of this kind only
     provenance    TEXT NOT NULL,               -- JSON
     occurred_at   INTEGER NOT NULL,
     created_at    INTEGER NOT NULL,
@@ -63,16 +63,16 @@ CREATE TABLE items (
     superseded_by TEXT,
     repeats       INTEGER NOT NULL,
     forgotten_at  INTEGER,
-    forgotten_by  TEXT,                        -- the token that undoes it
+    forgotten_by  TEXT,                        -- the token for undo
     change        INTEGER NOT NULL,
-    sameness      BLOB,                        -- hash of what makes two puts the same
-    digest        BLOB NOT NULL                -- of the row, checked on every read
+    sameness      BLOB,                        -- hash over the fields that make two puts equal
+    digest        BLOB NOT NULL                -- digest of the row, verified on every read
 ) STRICT;
 CREATE UNIQUE INDEX items_once ON items (kind, sameness)
     WHERE sameness IS NOT NULL AND forgotten_at IS NULL;
 CREATE UNIQUE INDEX items_by_key ON items (kind, key)
     WHERE key IS NOT NULL AND forgotten_at IS NULL;
--- Wide enough to count and to order by time without touching the rows.
+-- Covers counting and ordering by time without reading the rows.
 CREATE INDEX items_by_time ON items (kind, superseded_by, occurred_at, id, user, role)
     WHERE forgotten_at IS NULL;
 CREATE INDEX items_by_session ON items (session, id) WHERE session IS NOT NULL;
@@ -81,7 +81,7 @@ CREATE INDEX items_of_session ON items (session, kind, superseded_by, occurred_a
 CREATE INDEX items_by_document ON items (document, position) WHERE document IS NOT NULL;
 CREATE INDEX items_forgotten ON items (forgotten_by) WHERE forgotten_by IS NOT NULL;
 
--- The words of each item that can be found, cut by lexical.py; rowid is the item's.
+-- The tokens of each live item (store/ranking/tokenizer.py); rowid is the item's.
 CREATE VIRTUAL TABLE words USING fts5 (
     tokens,
     tokenize = "ascii tokenchars '_./-:@+#&\'"
@@ -95,7 +95,7 @@ CREATE TABLE models (
     UNIQUE (name, revision, dims)
 ) STRICT;
 
--- One row for each item that can be found. No bytes: still to be embedded.
+-- One row for each live item. Without bytes the vector is pending.
 CREATE TABLE vectors (
     item   INTEGER PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE,
     model  INTEGER REFERENCES models (id),
@@ -110,7 +110,7 @@ CREATE TABLE evidence (
     card    INTEGER NOT NULL REFERENCES items (id) ON DELETE CASCADE,
     snippet TEXT NOT NULL,
     session TEXT NOT NULL DEFAULT '',
-    item    TEXT,                              -- public id of the item that says it
+    item    TEXT,                              -- public id of the quoted item
     PRIMARY KEY (card, snippet, session)
 ) STRICT, WITHOUT ROWID;
 
@@ -121,7 +121,7 @@ CREATE TABLE profiles (
     digest     BLOB NOT NULL
 ) STRICT;
 
--- What a retry of a put must find: its key and the hash of what it said the first time.
+-- For retries of a put: its idempotency key and a hash of its first content.
 CREATE TABLE put_keys (
     key      TEXT PRIMARY KEY,
     item     INTEGER NOT NULL REFERENCES items (id) ON DELETE CASCADE,
@@ -129,7 +129,7 @@ CREATE TABLE put_keys (
     put_at   INTEGER NOT NULL
 ) STRICT;
 
--- Where an imported thing came from, so that an import can be run again.
+-- The origin of an imported item, so that an import can be repeated.
 CREATE TABLE origins (
     system      TEXT NOT NULL,
     original_id TEXT NOT NULL,
@@ -137,7 +137,7 @@ CREATE TABLE origins (
     PRIMARY KEY (system, original_id)
 ) STRICT, WITHOUT ROWID;
 
--- What was erased: no content. `finished_at` is set when every copy was shown to be gone.
+-- Erased items, without content. `finished_at` is set when every copy is deleted.
 CREATE TABLE tombstones (
     public_id   TEXT PRIMARY KEY,
     kind        TEXT NOT NULL,

@@ -1,5 +1,5 @@
--- The catalogue: which banks there are, who is talking to us, where documents come from,
--- and which tokens open what. It holds no memory text. Times are unix milliseconds, UTC.
+-- The catalogue: banks, sessions, sources of documents, and bearer tokens with their banks.
+-- It holds no memory text. Times are unix milliseconds, UTC.
 
 CREATE TABLE banks (
     id          TEXT PRIMARY KEY,              -- random, also the directory's name; never reused
@@ -9,13 +9,13 @@ CREATE TABLE banks (
     CHECK (length(id) = 32)
 ) STRICT;
 
--- Banks that are being deleted: the row goes here first, the files after, the row last.
+-- Banks that are being deleted: the row is inserted first, then the files and the row are deleted.
 CREATE TABLE banks_leaving (
     id         TEXT PRIMARY KEY,
     removed_at INTEGER NOT NULL
 ) STRICT;
 
--- Banks in which an erase has begun: it is finished at the next start if it was cut short.
+-- Banks with an erase in progress: an interrupted erase is finished at the next start.
 CREATE TABLE banks_erasing (
     id    TEXT PRIMARY KEY REFERENCES banks (id) ON DELETE CASCADE,
     since INTEGER NOT NULL
@@ -29,8 +29,8 @@ CREATE TABLE sessions (
     transport      TEXT NOT NULL,
     client_name    TEXT,
     client_version TEXT,
-    bank           TEXT,                       -- a bank's name as the session was told, not a grant
-    source         TEXT,                       -- which program or editor said hello
+    bank           TEXT,                       -- the name of the session's bank; grants no access
+    source         TEXT,                       -- the program or editor of the client
     agent_role     TEXT,
     calls          INTEGER NOT NULL DEFAULT 0
 ) STRICT;

@@ -1,5 +1,5 @@
--- Handles: by which a client that holds no connection comes back to its session. Whoever has one is
--- taken for that client, so only its digest is kept. `state` is what was agreed, as its owner wrote it.
+-- Handles: secrets with which a client that keeps no connection returns to its session. Only their
+-- digests are stored. `state` is the negotiated state of the client, in the caller's own format.
 
 CREATE TABLE handles (
     digest  BLOB PRIMARY KEY,

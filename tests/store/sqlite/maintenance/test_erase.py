@@ -17,9 +17,9 @@ from store.errors import (
     StoreError,
 )
 from store.model import NewDocument, NewMemory
-from store.sqlite.banks import OpenBank
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from store.sqlite.maintenance import erase
+from store.sqlite.open_bank import OpenBank
 from store.sqlite.search.hybrid import HybridRanking
 from tests.store.sqlite.test_cancellation import cancelled_scope, cancelled_task
 from tests.support.clock import Clock

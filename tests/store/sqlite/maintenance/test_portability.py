@@ -80,7 +80,7 @@ def last(records: Records, kind: str) -> int:
         ("profile", "updated_at", "now"),
     ],
 )
-async def test_a_field_that_is_not_what_it_should_be_refuses_the_whole_file(
+async def test_a_field_of_the_wrong_type_refuses_the_whole_file(
     engine: EmbeddedEngine, tmp_path: Path, type: str, field: str, value: object
 ) -> None:
     path = await export(engine, tmp_path / "file")
@@ -117,7 +117,7 @@ async def test_chunks_and_only_chunks_belong_to_a_document_of_the_file(
         await engine.import_file("new", path)
 
 
-async def test_numbers_spelled_without_a_point_are_read_as_what_they_are(
+async def test_numbers_without_a_decimal_point_are_read(
     engine: EmbeddedEngine, tmp_path: Path
 ) -> None:
     path = await export(engine, tmp_path / "file")

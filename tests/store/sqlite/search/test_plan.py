@@ -1,4 +1,4 @@
-"""Search through the engine: words, meaning, context, filters, and what is said when less works."""
+"""Search through the engine: keywords, meaning, context, filters, and degraded modes."""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -57,7 +57,7 @@ async def ask_into(
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_what_was_superseded_does_not_crowd_out_what_holds(
+async def test_superseded_cards_do_not_displace_current_ones(
     engine: EmbeddedEngine, mode: Mode
 ) -> None:
     for version in range(60):
@@ -106,7 +106,7 @@ async def test_a_model_that_raises_anything_costs_only_the_meaning(
     assert found.hits[0].item.text == "The kitten is asleep"
 
 
-async def test_what_was_just_put_is_found_by_its_meaning(engine: EmbeddedEngine) -> None:
+async def test_a_new_memory_is_found_by_its_meaning(engine: EmbeddedEngine) -> None:
     await put(engine, "The kitten is asleep", "The puppy barks", "A new automobile")
     assert (await ask(engine, "feline", mode="semantic"))[0] == "The kitten is asleep"
     await put(engine, "We swim every day")
@@ -145,7 +145,7 @@ async def test_an_item_is_found_by_its_id_with_certainty(engine: EmbeddedEngine)
     assert (await engine.search(filtered)).hits == ()
 
 
-async def test_saying_exactly_what_was_stored_scores_nine_tenths_or_more(
+async def test_the_exact_text_of_a_memory_scores_nine_tenths_or_more(
     engine: EmbeddedEngine,
 ) -> None:
     await put(engine, "Deploy with the blue script on Fridays", *(f"note {n}" for n in range(20)))
@@ -312,7 +312,7 @@ async def test_a_model_that_became_slow_is_awaited_outside_the_transaction(
     assert found == [["The kitten is asleep"]]
 
 
-async def test_a_cancelled_question_is_not_cancelled_for_those_who_ask_the_same(
+async def test_cancelling_a_query_does_not_cancel_equal_queries_of_others(
     engine: EmbeddedEngine, embedder: FakeEmbedder
 ) -> None:
     await put(engine, "The kitten is asleep")

@@ -1,5 +1,6 @@
 """Graphs: every vector is found, also the strays that no link leads to."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from store.sqlite.vectors.ann import serialise
 from store.sqlite.vectors.cache import VectorCache
+from store.sqlite.vectors.snapshot import SnapshotHeader
 from store.sqlite.vectors.stored import stored_cosines
 from tests.store.sqlite.vectors.table import (
     DIMS,
@@ -17,6 +20,7 @@ from tests.store.sqlite.vectors.table import (
     MODEL,
     Table,
     best,
+    graphed,
     random_vectors,
 )
 
@@ -34,7 +38,7 @@ def lossy(table: Table, hidden: set[int]) -> VectorCache:
 
 
 class Lossy:
-    """A usearch index, except that some keys are left out of what it finds."""
+    """A usearch index that leaves some keys out of its results."""
 
     def __init__(self, graph: Any, hidden: set[int]) -> None:
         self.__dict__.update(graph=graph, hidden=hidden)
@@ -59,7 +63,7 @@ class Lossy:
         return found
 
 
-def test_what_a_graph_does_not_lead_to_is_found_all_the_same(table: Table) -> None:
+def test_strays_of_a_graph_are_found(table: Table) -> None:
     vectors = random_vectors(300)
     table.put(vectors)
     hidden = {7, 41, 300}
@@ -146,3 +150,46 @@ def test_every_vector_of_a_graph_made_by_two_threads_is_found_by_itself(
         )
         assert max(cosines.values()) > 0.999
     table.connection.close()
+
+
+def test_other_threads_can_run_while_a_graph_is_saved_or_loaded(table: Table) -> None:
+    table.put(random_vectors(300))
+    cache = graphed(table)
+    calls: list[str] = []
+
+    class Watched:
+        """A graph that counts how often usearch calls back into Python."""
+
+        def __init__(self, graph: Any) -> None:
+            self.graph = graph
+
+        def save(self, target: None, progress: Callable[[int, int], bool]) -> Any:
+            def count(done: int, total: int) -> bool:
+                calls.append("save")
+                return progress(done, total)
+
+            return self.graph.save(target, progress=count)
+
+        def load(self, content: Any, progress: Callable[[int, int], bool]) -> None:
+            def count(done: int, total: int) -> bool:
+                calls.append("load")
+                return progress(done, total)
+
+            self.graph.load(content, progress=count)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.graph, name)
+
+        def __len__(self) -> int:
+            return len(self.graph)
+
+    content = serialise(Watched(cache._graph))
+    builder = cache.new_graph()
+    builder.graph = Watched(builder.graph)
+    header = SnapshotHeader(
+        bank="b", model="m", dims=DIMS, library="", metric="", dtype="", change=1,
+        count=300, strays=(), graph_bytes=len(content),
+    )  # fmt: skip
+    builder.restore(header, memoryview(content))
+
+    assert calls.count("save") >= 300 and calls.count("load") >= 300

@@ -95,11 +95,11 @@ def test_the_graph_agrees_with_exact_search(table: Table) -> None:
     assert hits / 500 >= 0.98
 
 
-def test_what_is_newer_than_the_graph_is_its_tail_and_moves_into_it(table: Table) -> None:
+def test_newer_vectors_are_in_the_tail_and_move_into_the_graph(table: Table) -> None:
     table.put(random_vectors(300))
     cache = graphed(table)
     new = random_vectors(40, seed=6)
-    table.put(new, first=290)  # eleven of them rewrite what the graph holds
+    table.put(new, first=290)  # eleven of them replace vectors in the graph
     cache.refresh(table.connection, MODEL)
     for at in (0, 20, 39):
         assert best(cache.nearest(new[at], 1), 1) == [290 + at]
@@ -110,7 +110,7 @@ def test_what_is_newer_than_the_graph_is_its_tail_and_moves_into_it(table: Table
         assert best(cache.nearest(new[at], 3), 1) == [290 + at]
 
 
-def test_what_is_gone_is_dropped_once_a_search_has_missed_it(table: Table) -> None:
+def test_a_deleted_item_is_dropped_after_a_search_has_reported_it(table: Table) -> None:
     vectors = random_vectors(300)
     table.put(vectors)
     for cache in (graphed(table), VectorCache(IDENTITY)):
@@ -167,7 +167,7 @@ def test_a_damaged_vector_is_passed_over(table: Table, content: bytes, limit: in
     assert cosines[8] == pytest.approx(1.0, abs=0.01) and abs(cosines.get(7, 0.0)) <= 1.0
 
 
-def test_a_search_in_an_older_transaction_cannot_drop_what_a_newer_one_has_read(
+def test_a_search_in_an_older_transaction_cannot_drop_newer_vectors(
     table: Table,
 ) -> None:
     table.put(random_vectors(10))
@@ -199,7 +199,7 @@ def test_among_compares_only_the_allowed_and_all_of_them(table: Table) -> None:
     assert graphed(table).among(query, allowed, 10) is None
 
 
-def test_a_reset_forgets_everything_and_voids_what_was_begun_before_it(
+def test_a_reset_drops_everything_and_voids_graphs_begun_before_it(
     table: Table, tmp_path: Path
 ) -> None:
     table.put(random_vectors(300))

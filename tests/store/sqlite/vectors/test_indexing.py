@@ -65,7 +65,7 @@ async def test_settling_makes_every_missing_vector(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few")
-async def test_who_waits_for_it_hears_how_far_it_is(tmp_path: Path) -> None:
+async def test_settle_reports_its_progress(tmp_path: Path) -> None:
     heard: list[Stage] = []
     async with opened(tmp_path, FakeEmbedder()) as engine:
         await put(engine, *(f"note {n}" for n in range(100)))
@@ -80,7 +80,7 @@ async def test_who_waits_for_it_hears_how_far_it_is(tmp_path: Path) -> None:
     assert heard[-1].phase == "saving"
 
 
-async def test_what_was_not_embedded_before_a_restart_is_embedded_after_it(tmp_path: Path) -> None:
+async def test_pending_vectors_are_computed_after_a_restart(tmp_path: Path) -> None:
     async with opened(tmp_path, FakeEmbedder()) as engine:
         await put(engine, "The kitten is asleep", "A car")
     async with opened(tmp_path, FakeEmbedder()) as engine:
@@ -252,7 +252,7 @@ async def test_the_first_search_after_a_restart_already_has_the_graph(tmp_path: 
 
 
 @pytest.mark.usefixtures("few")
-async def test_a_scan_that_takes_too_long_answers_with_what_it_saw(
+async def test_a_scan_that_takes_too_long_returns_partial_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path, FakeEmbedder()) as engine:
