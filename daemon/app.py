@@ -45,7 +45,9 @@ from daemon.tools.toolkit import Toolkit
 from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
 from daemon.version import VERSION
-from store.embedding.embedder import Embedder, EmbeddingSettings, EndpointSettings, choose_embedder
+from store.embedding.embedder import Embedder
+from store.embedding.endpoint import EndpointSettings
+from store.embedding.selection import EmbeddingSettings, choose_embedder
 from store.engine import Engine, Progress
 from store.errors import EmbedderFailed, InvalidInput, StoreError
 from store.sqlite.catalogue import wall_clock

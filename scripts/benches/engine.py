@@ -41,7 +41,8 @@ from scripts.benches.support.figures import (
 )
 from scripts.benches.support.put_rates import SLOW_MS, put_rates, puts_on_a_slower_disk
 from scripts.kit.peer_packages import CACHE, ROOT
-from store.embedding.embedder import Embedder, choose_embedder
+from store.embedding.embedder import Embedder
+from store.embedding.selection import choose_embedder
 from store.model import MODES, NewMemory, Query
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from store.sqlite.search.hybrid import HybridRanking

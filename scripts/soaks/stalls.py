@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from scripts.kit import stdio_client
 from scripts.kit.recalld import Home, fresh_home
-from store.embedding.embedder import choose_embedder
+from store.embedding.selection import choose_embedder
 from store.model import NewMemory
 from store.sqlite.engine import open_engine
 from store.sqlite.search.hybrid import HybridRanking

@@ -1,17 +1,11 @@
-"""The embedder interface and the choice of an embedder.
+"""The embedder interface.
 
 An embedder turns texts into unit vectors. Its identity (name, revision, dimensions) is stored with
-every vector, because vectors of two models must never be compared. There are three embedders:
-
-- `minilm`: all-MiniLM-L6-v2 from the installed packages; the default;
-- `endpoint`: an OpenAI-style HTTP endpoint, if the operator configures one;
-- `hashed`: hashed features, if no model is installed.
-
-NumPy and the models are imported when the first text is embedded.
+every vector, because vectors of two models must never be compared. `store.embedding.selection`
+chooses the embedder.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -58,40 +52,3 @@ def embedded(embedder: Embedder, texts: Sequence[str]) -> "NDArray[np.float32]":
         raise
     except Exception as error:
         raise EmbedderFailed(f"the embedding model raised {type(error).__name__}") from error
-
-
-class EndpointSettings(Struct, frozen=True, kw_only=True):
-    """An OpenAI-style embeddings endpoint. None is used unless the operator configures one."""
-
-    url: str  # of the embeddings resource itself, e.g. http://127.0.0.1:8080/v1/embeddings
-    model: str
-    dims: int
-    key: str | None = None
-    timeout_seconds: float = 10.0
-    batch: int = 32
-
-
-class EmbeddingSettings(Struct, frozen=True, kw_only=True):
-    """The choice of an embedder. By default the installed model, or else hashed features."""
-
-    endpoint: EndpointSettings | None = None
-    model_path: Path | None = None
-    hashed: bool = False
-
-
-def choose_embedder(settings: EmbeddingSettings | None = None) -> Embedder:
-    """The embedder for these settings. Its model is loaded when the first text is embedded."""
-    settings = settings or EmbeddingSettings()
-    if settings.endpoint is not None:
-        from store.embedding.endpoint import EndpointEmbedder
-
-        return EndpointEmbedder(settings.endpoint)
-    from store.embedding.hashed import HashedFeatures
-
-    if settings.hashed:
-        return HashedFeatures(is_chosen=True)
-    from store.embedding.minilm.model import load_file, load_packaged
-
-    if settings.model_path is not None:
-        return load_file(settings.model_path)
-    return load_packaged() or HashedFeatures()

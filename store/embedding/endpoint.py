@@ -6,8 +6,8 @@ wrong number of vectors or dimensions, numbers that are not finite) raises `Embe
 vector of the batch is used.
 """
 
-import urllib.error
-import urllib.request
+
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ import msgspec
 import orjson
 from msgspec import Struct
 
-from store.embedding.embedder import EndpointSettings, Identity
+from store.embedding.embedder import Identity
 from store.errors import EmbedderFailed
 
 if TYPE_CHECKING:
@@ -32,6 +32,17 @@ class _Vector(Struct):
 
 class _Reply(Struct):
     data: list[_Vector]
+
+
+class EndpointSettings(Struct, frozen=True, kw_only=True):
+    """An OpenAI-style embeddings endpoint. None is used unless the operator configures one."""
+
+    url: str  # of the embeddings resource itself, e.g. http://127.0.0.1:8080/v1/embeddings
+    model: str
+    dims: int
+    key: str | None = None
+    timeout_seconds: float = 10.0
+    batch: int = 32
 
 
 class EndpointEmbedder:

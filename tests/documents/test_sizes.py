@@ -15,18 +15,7 @@ SUITES = {"conformance/suites"}
 
 #: Still to be split. Remove an entry as soon as its test passes; both sets must become empty.
 PENDING_PACKAGES: set[str] = set()
-PENDING_MODULES: set[str] = {
-    "scripts/benches/engine.py",
-    "store/model.py",
-    "store/sqlite/database.py",
-    "store/sqlite/maintenance/portability.py",
-    "store/sqlite/rows/memories.py",
-    "store/sqlite/search/plan.py",
-    "tests/daemon/commands/test_bank.py",
-    "tests/daemon/rpc/test_peer.py",
-    "tests/store/sqlite/maintenance/test_operations.py",
-    "tests/store/sqlite/vectors/test_cache.py",
-}
+PENDING_MODULES: set[str] = set()
 
 
 def modules() -> list[str]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
-from store.embedding.embedder import EndpointSettings
+from store.embedding.endpoint import EndpointSettings
 
 
 class _Endpoint(BaseHTTPRequestHandler):

@@ -22,8 +22,9 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from store import log
-from store.embedding.embedder import Embedder, choose_embedder, embedded
+from store.embedding.embedder import Embedder, embedded
 from store.embedding.hashed import HashedFeatures
+from store.embedding.selection import choose_embedder
 from store.errors import EmbedderFailed, StorageError
 from store.model import Found, Mode, Query, Stage
 from store.ranking.fusion import MEANINGFUL, SPELLING_ONLY, Weights

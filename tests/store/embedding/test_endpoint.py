@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from store.embedding.embedder import EmbeddingSettings, EndpointSettings, choose_embedder
-from store.embedding.endpoint import EndpointEmbedder
+from store.embedding.endpoint import EndpointEmbedder, EndpointSettings
+from store.embedding.selection import EmbeddingSettings, choose_embedder
 from store.errors import EmbedderFailed
 from tests.support.endpoint import endpoint
 

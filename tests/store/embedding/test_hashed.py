@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.embedding.embedder import EmbeddingSettings, choose_embedder
 from store.embedding.hashed import HashedFeatures
+from store.embedding.selection import EmbeddingSettings, choose_embedder
 
 
 def test_similar_spellings_are_close_and_the_embedder_is_not_semantic() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from scripts.build_minilm_graph import build
-from store.embedding.embedder import EmbeddingSettings, choose_embedder
 from store.embedding.minilm.model import (
     SHA256,
     MiniLM,
@@ -15,6 +14,7 @@ from store.embedding.minilm.model import (
     load_graph,
 )
 from store.embedding.minilm.weights import initializers
+from store.embedding.selection import EmbeddingSettings, choose_embedder
 from store.errors import EmbedderFailed
 
 # The first components of a vector. CPUs with and without VNNI round differently.
