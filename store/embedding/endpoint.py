@@ -6,8 +6,6 @@ wrong number of vectors or dimensions, numbers that are not finite) raises `Embe
 vector of the batch is used.
 """
 
-
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -76,6 +74,9 @@ class EndpointEmbedder:
         return vectors
 
     def _request(self, texts: Sequence[str]) -> list[list[float]]:
+        import urllib.error  # slow to import, and most installations use no endpoint
+        import urllib.request
+
         body = orjson.dumps({"model": self._settings.model, "input": list(texts)})
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._settings.key:
