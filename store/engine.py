@@ -49,7 +49,7 @@ from store.model import (
     Task,
     Upserted,
 )
-from store.sqlite.sessions import Sessions
+from store.sessions import Sessions
 
 #: Called with the number of finished steps and the total. The engine may call it on one of its
 #: threads and before the commit. If the work is repeated, the count begins again.

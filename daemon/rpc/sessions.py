@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import structlog
 
 from store.errors import StoreError
-from store.sqlite.handles import Handle
-from store.sqlite.sessions import Sessions
+from store.model import Handle
+from store.sessions import Sessions
 
 log: Final = structlog.get_logger()
 

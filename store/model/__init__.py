@@ -65,6 +65,7 @@ from store.model.search import (
     Mode,
     Query,
 )
+from store.model.sessions import Handle, Session
 
 __all__ = [
     "CARD_STATUSES",
@@ -93,6 +94,7 @@ __all__ = [
     "Filters",
     "Forgotten",
     "Found",
+    "Handle",
     "Hit",
     "Imported",
     "Integer",
@@ -115,6 +117,7 @@ __all__ = [
     "Put",
     "Query",
     "Risk",
+    "Session",
     "SessionActivity",
     "Skill",
     "SourceCount",

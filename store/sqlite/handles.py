@@ -4,19 +4,11 @@ Only digests of handles are stored, each with its session and with the state tha
 agreed on with its client, as opaque text. When a session expires or ends, its handles are void.
 """
 
-from msgspec import Struct
-
 from store.arguments import byte_string
+from store.model import Handle
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
 from store.validate import storable_text
-
-
-class Handle(Struct, frozen=True, kw_only=True):
-    """The session of a handle, and the state agreed on with its client."""
-
-    session: str
-    state: str
 
 
 class Handles:

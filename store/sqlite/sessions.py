@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from store.arguments import bank_argument, optional_text, path_argument, texts
 from store.errors import ImportRefused, InvalidInput
+from store.model import Session
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
 from store.sqlite.files import replace_file
@@ -27,22 +28,6 @@ COLUMNS: Final = (
     "id, created_at, seen_at, ended_at, transport, client_name, client_version, bank, source,"
     " agent_role, calls"
 )
-
-
-class Session(Struct, frozen=True, kw_only=True):
-    """The session of one client. Times are unix milliseconds, UTC."""
-
-    id: str
-    created_at: int
-    seen_at: int
-    transport: str
-    ended_at: int | None = None
-    client_name: str | None = None
-    client_version: str | None = None
-    bank: str | None = None
-    source: str | None = None
-    agent_role: str | None = None
-    calls: int = 0
 
 
 class RecallSession(Struct, frozen=True, kw_only=True, rename="camel"):

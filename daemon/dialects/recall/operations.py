@@ -1,31 +1,31 @@
-"""Claude Recall dialect: memories of coding sessions, stored and searched.
-
-The bank is the connection's default. A memory belongs to the session that stored it: storing the
-same memory twice in a session returns the same id, and `clear_context` forgets exactly the memories
-of this session (the engine can undo that for a day). Several sessions may store the same memory;
-search then shows the newest one only.
-
-Refusals are JSON-RPC errors: -32602 for wrong arguments, -32002 for the database. In revisions that
-require a result instead, the result holds the same error object.
-"""
+"""The Claude Recall tools as functions of typed arguments."""
 
 import secrets
 from collections.abc import Iterable, Mapping
-from functools import partial
 from hashlib import blake2b
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET
 
+from daemon.dialects.recall.messages import (
+    AnyArguments,
+    ClearArguments,
+    Cleared,
+    Memories,
+    Memory,
+    MemoryStatistics,
+    Result,
+    Results,
+    RetrieveArguments,
+    SearchArguments,
+    StoreArguments,
+    Stored,
+)
 from daemon.tools.answer_size import fitting
 from daemon.tools.context import Context
-from daemon.tools.dialect import Dialect
 from daemon.tools.errors import ArgumentsRefused
-from daemon.tools.specification import NoArguments, ToolSpec
 from daemon.tools.toolkit import Toolkit, full_text, iso, provenance
-from protocol.errors import Fault, error_object
-from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound, NotFound
 from store.model import Filters, Hit, Item, Kind, NewMemory, Query
 
@@ -37,89 +37,7 @@ HINT_BYTES: Final = 256
 #: Kinds that count as memories: everything callers store. A document counts once, not per chunk.
 MEMORIES: Final[tuple[Kind, ...]] = ("memory", "event", "card", "task", "risk", "skill")
 
-_encoder: Final = msgspec.json.Encoder()
 _canonical: Final = msgspec.json.Encoder(order="deterministic")
-
-Amount = Annotated[float, Meta(ge=1)]
-
-
-class StoreArguments(Struct, frozen=True, kw_only=True):
-    content: Annotated[str, Meta(min_length=1)]
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-
-
-class SearchArguments(Struct, frozen=True, kw_only=True):
-    query: Annotated[str, Meta(min_length=1)]
-    limit: Amount = 10
-    threshold: Annotated[float, Meta(ge=0, le=1)] = 0.7
-
-
-class RetrieveArguments(Struct, frozen=True, kw_only=True):
-    id: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
-    limit: Amount = 10
-
-
-class ClearArguments(Struct, frozen=True, kw_only=True):
-    confirm: bool = False
-
-
-class AnyArguments(NoArguments, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """No argument is needed; the schema of the Claude Recall document allows any."""
-
-
-class Stored(Struct, frozen=True, kw_only=True):
-    id: str
-    success: bool = True
-    message: str = "Memory stored successfully"
-
-
-class Result(Struct, frozen=True, kw_only=True):
-    id: str
-    content: str
-    metadata: dict[str, Any]
-    timestamp: str
-    score: float
-
-
-class Results(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`below_threshold` and `hint` are additions: they report results that were left out."""
-
-    results: list[Result]
-    total: int
-    query: str
-    below_threshold: int
-    hint: str | UnsetType = UNSET
-
-
-class Memory(Struct, frozen=True, kw_only=True, rename="camel"):
-    id: str
-    content: str
-    metadata: dict[str, Any]
-    timestamp: str
-    session_id: str | None
-
-
-class Memories(Struct, frozen=True, kw_only=True):
-    """`hint` is an addition: it reports memories that were left out of a large answer."""
-
-    memories: list[Memory]
-    total: int
-    hint: str | UnsetType = UNSET
-
-
-class MemoryStatistics(Struct, frozen=True, kw_only=True, rename="camel"):
-    total_memories: int
-    session_memories: int
-    memory_types: dict[str, int]
-    last_memory_timestamp: str | None
-    session_start_time: str | None
-    database_size: str
-
-
-class Cleared(Struct, frozen=True, kw_only=True, rename="camel"):
-    success: bool
-    message: str
-    memories_cleared: int
 
 
 async def store_memory(toolkit: Toolkit, arguments: StoreArguments, context: Context) -> Stored:
@@ -228,7 +146,7 @@ async def get_stats(
     )
 
 
-def _is_confirmed(arguments: ClearArguments) -> bool:
+def is_confirmed(arguments: ClearArguments) -> bool:
     return arguments.confirm
 
 
@@ -339,126 +257,3 @@ def _size(count: int) -> str:
         size /= 1024
         units.pop(0)
     return f"{size:.0f} B" if units[0] == "B" else f"{size:.1f} {units[0]}"
-
-
-def _refuse(reason: str) -> CallToolResult:
-    return error_result(_encoder.encode(error_object(Fault.INVALID_PARAMS, reason)).decode())
-
-
-# --- the tools -------------------------------------------------------------------------------
-
-#: The input schemas of the Claude Recall document, unchanged.
-STORE_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "content": {"type": "string", "description": "Memory content to store"},
-        "metadata": {"type": "object", "description": "Optional metadata for the memory"},
-    },
-    "required": ["content"],
-}
-SEARCH_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "description": "Search query"},
-        "limit": {"type": "number", "description": "Maximum number of results", "default": 10},
-        "threshold": {
-            "type": "number",
-            "description": "Minimum similarity score (0-1)",
-            "default": 0.7,
-        },
-    },
-    "required": ["query"],
-}
-RETRIEVE_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "id": {"type": "string", "description": "Memory ID to retrieve"},
-        "limit": {
-            "type": "number",
-            "description": "Number of recent memories to retrieve",
-            "default": 10,
-        },
-    },
-}
-STATS_SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": {}}
-CLEAR_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "confirm": {"type": "boolean", "description": "Confirmation required to clear context"}
-    },
-}
-
-
-def tools(toolkit: Toolkit) -> list[ToolSpec]:
-    return [
-        ToolSpec(
-            name=f"{PREFIX}store_memory",
-            aliases=("store_memory",),
-            title="Store a memory",
-            description="Stores a memory in the Claude Recall database.",
-            arguments=StoreArguments,
-            input_schema=STORE_SCHEMA,
-            output=Stored,
-            run=partial(store_memory, toolkit),
-            idempotent=True,
-            fields={"text": "content", "category": "metadata.type"},
-        ),
-        ToolSpec(
-            name=f"{PREFIX}search",
-            aliases=("search",),
-            title="Search memories",
-            description="Searches memories using natural language query.",
-            arguments=SearchArguments,
-            input_schema=SEARCH_SCHEMA,
-            output=Results,
-            run=partial(search, toolkit),
-            read_only=True,
-            fields={"text": "query"},
-        ),
-        ToolSpec(
-            name=f"{PREFIX}retrieve_memory",
-            aliases=("retrieve_memory",),
-            title="Retrieve memories",
-            description="Retrieves specific memories by ID or recent memories.",
-            arguments=RetrieveArguments,
-            input_schema=RETRIEVE_SCHEMA,
-            output=Memories,
-            run=partial(retrieve_memory, toolkit),
-            read_only=True,
-        ),
-        ToolSpec(
-            name=f"{PREFIX}get_stats",
-            aliases=("get_stats",),
-            title="Memory statistics",
-            description="Returns memory usage statistics.",
-            arguments=AnyArguments,
-            input_schema=STATS_SCHEMA,
-            output=MemoryStatistics,
-            run=partial(get_stats, toolkit),
-            read_only=True,
-        ),
-        ToolSpec(
-            name=f"{PREFIX}clear_context",
-            aliases=("clear_context",),
-            title="Clear this session's memories",
-            description="Clears session-specific context memories.",
-            arguments=ClearArguments,
-            input_schema=CLEAR_SCHEMA,
-            output=Cleared,
-            run=partial(clear_context, toolkit),
-            destructive=True,
-            would_destroy=_is_confirmed,
-            idempotent=True,
-        ),
-    ]
-
-
-DIALECT: Final = Dialect(
-    name=NAME,
-    tools=tools,
-    instructions=(
-        "Search with mcp__claude-recall__search (a lower threshold returns more) and store with "
-        "mcp__claude-recall__store_memory."
-    ),
-    refuse=_refuse,
-)
