@@ -1,5 +1,8 @@
 """Cutting documents into chunks at headings, blank lines, lines, sentences or words.
 
+The content type decides which lines are headings: Markdown headings in Markdown and plain text,
+underlined titles in reStructuredText, definitions in source code, none in data formats.
+
 A chunk is long enough to be meaningful and short enough for the embedding model to read it whole.
 Within a section, a chunk begins with the end of the chunk before it, so that a statement across
 the boundary is found too. A heading starts a new chunk, unless the section before it is very short.
@@ -12,10 +15,16 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from store.blocks import CODE_TYPES, Block, code_blocks, titled_blocks
+
 CHUNK_LIMIT: Final = 1_000  # characters, about 250 tokens
 CHUNK_LEAST: Final = 200  # characters; a shorter section is joined with the next one
 OVERLAP: Final = 150  # characters
 
+# Formats in which "#" begins a comment, or nothing.
+_WITHOUT_HEADINGS: Final = frozenset(
+    ("application/json", "application/yaml", "application/toml", "text/csv", "text/x-config")
+)
 _HEADING: Final = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _FENCE: Final = re.compile(r"[ \t]*(```|~~~)")
 # The places where a text that is too long for one chunk is cut, best first. Each pattern matches at
@@ -32,13 +41,7 @@ class Chunk(NamedTuple):
     end: int
 
 
-class _Block(NamedTuple):
-    start: int
-    end: int
-    heading: str | None  # the path of headings, if this block is a heading
-
-
-def chunks(body: str) -> list[Chunk]:
+def chunks(body: str, content_type: str = "text/plain") -> list[Chunk]:
     """The chunks of a body; at least one, unless the body is blank."""
     made: list[Chunk] = []
     path = ""  # of the current section
@@ -54,7 +57,7 @@ def chunks(body: str) -> list[Chunk]:
             overlap_from = start
         start = None
 
-    for block in _blocks(body):
+    for block in _blocks_of(body, content_type):
         if block.heading is not None:
             if start is None or end - start >= CHUNK_LEAST:
                 close()
@@ -95,7 +98,44 @@ def _chunk(body: str, path: str, start: int, end: int, overlap_from: int | None)
     return Chunk(path, text, start, end)
 
 
-def _blocks(body: str) -> Iterator[_Block]:
+def line_ranges(body: str, pieces: Sequence[Chunk]) -> list[tuple[int, int]]:
+    """The first and last line of each chunk, from 1, without blank lines at its ends."""
+    found: list[tuple[int, int]] = []
+    line, position = 1, 0
+    for piece in pieces:
+        text = body[piece.start : piece.end]
+        start = piece.start + len(text) - len(text.lstrip())
+        line += body.count("\n", position, start)
+        position = start
+        found.append((line, line + text.strip().count("\n")))
+    return found
+
+
+def _blocks_of(body: str, content_type: str) -> Iterator[Block]:
+    if content_type in _WITHOUT_HEADINGS:
+        return _paragraphs(body)
+    if content_type == "text/x-rst":
+        return titled_blocks(body)
+    if content_type in CODE_TYPES:
+        return code_blocks(body)
+    return _blocks(body)
+
+
+def _paragraphs(body: str) -> Iterator[Block]:
+    """The paragraphs of a body, each with the blank lines after it."""
+    start = position = 0
+    is_blank = False
+    for line in body.splitlines(keepends=True):
+        if is_blank and line.strip() and position > start:
+            yield Block(start, position, None)
+            start = position
+        is_blank = not line.strip()
+        position += len(line)
+    if position > start:
+        yield Block(start, position, None)
+
+
+def _blocks(body: str) -> Iterator[Block]:
     """The headings, code blocks and paragraphs of a body, each with the blank lines after it."""
     path: list[tuple[int, str]] = []
     start = 0
@@ -110,7 +150,7 @@ def _blocks(body: str) -> Iterator[_Block]:
         else:
             found = _HEADING.match(line)
             if (found or opened or blank_before) and line.strip() and position > start:
-                yield _Block(start, position, None)
+                yield Block(start, position, None)
                 start = position
             if opened:
                 fence = opened.group(1)
@@ -118,12 +158,12 @@ def _blocks(body: str) -> Iterator[_Block]:
                 level = len(found.group(1))
                 path = [entry for entry in path if entry[0] < level]
                 path.append((level, found.group(2).strip().rstrip("#").strip()[:200]))
-                yield _Block(start, position + len(line), " > ".join(name for _, name in path))
+                yield Block(start, position + len(line), " > ".join(name for _, name in path))
                 start = position + len(line)
             blank_before = not line.strip()
         position += len(line)
     if position > start:
-        yield _Block(start, position, None)
+        yield Block(start, position, None)
 
 
 def _pieces(body: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -43,7 +43,10 @@ from store.model import (
     Risk,
     SessionActivity,
     Skill,
+    SourceBatch,
     SourceCount,
+    SourceFile,
+    SourceRecord,
     Stage,
     Stats,
     Task,
@@ -55,6 +58,17 @@ from store.sessions import Sessions
 #: threads and before the commit. If the work is repeated, the count begins again.
 Progress = Callable[[int, int], None]
 ANY = Filters()
+
+
+class SourceRecords(Protocol):
+    """The records of document sources, by name; see `SourceRecord`."""
+
+    async def all(self) -> list[SourceRecord]: ...
+    async def save(self, name: str, *, definition: str | None, state: str) -> None:
+        """Create or replace a record; committed on return."""
+        ...
+
+    async def remove(self, name: str) -> None: ...
 
 
 class Engine(Protocol):
@@ -184,6 +198,31 @@ class Engine(Protocol):
         ...
 
     async def sources(self, bank: str) -> tuple[SourceCount, ...]: ...
+
+    # --- ledgers of document sources -------------------------------------------------------
+    @property
+    def source_records(self) -> SourceRecords: ...
+
+    async def source_files(
+        self, bank: str, source: str, *, under: Sequence[str] = ()
+    ) -> list[SourceFile]:
+        """The files that a source held when it was last compared.
+
+        With `under`, only these files and those below these folders.
+        """
+        ...
+
+    async def count_synced(self, bank: str, source: str) -> int:
+        """The number of documents of a source that were stored by `sync_documents`."""
+        ...
+
+    async def sync_documents(self, bank: str, batch: SourceBatch) -> list[Upserted | None]:
+        """Write documents and their ledger entries in one transaction.
+
+        The results belong to `batch.files`, None for a file without a new document. A document
+        whose text is stored already is not cut into chunks.
+        """
+        ...
 
     # --- knowledge of agents ---------------------------------------------------------------
     async def put_notes(

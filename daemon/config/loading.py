@@ -18,7 +18,7 @@ PREFIX: Final = "RECALLD_"
 def load(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
     """Load settings from file, environment and flags; `Exit` names the source and the rule."""
     directories = find_directories(environment)
-    values: dict[str, Any] = dict(_read_file(directories.config))
+    values, sources = _read_file(directories.config)
     from_environment: dict[str, Any] = {}
     for setting in SETTINGS:
         for variable in reversed(setting.variables):
@@ -33,23 +33,32 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
         values.setdefault("limits.requests_per_minute", 0)
     defaults = {setting.key: setting.default for setting in SETTINGS}
     return Settings(
-        directories, defaults | values, from_environment.get("limits.requests_per_minute")
+        directories, defaults | values, from_environment.get("limits.requests_per_minute"), sources
     )
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def load_sources(path: Path) -> dict[str, dict[str, Any]]:
+    """The sources that the config file defines, for a daemon that reads the file again."""
+    return _read_file(path)[1]
+
+
+def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The settings in the config file, and the sources that it defines."""
     try:
-        text = path.read_bytes()
+        text = path.read_bytes().decode()
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        return {}, {}
     except OSError as error:
         raise Exit(CONFIG, f"config file {path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise Exit(CONFIG, f"config file {path}: is not TOML: {error}") from None
     import tomllib
 
     try:
-        tables = tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise Exit(CONFIG, f"config file {path}: is not TOML: {error}") from None
+    sources = _read_sources(path, text, tables.pop("sources", {}))
     known = {setting.key: setting for setting in SETTINGS}
     values: dict[str, Any] = {}
     for section, entries in tables.items():
@@ -60,7 +69,30 @@ def _read_file(path: Path) -> dict[str, Any]:
             if key not in known:
                 raise _unknown(path, key, known)
             values[key] = known[key].read(f"config file {path}: {key}", value)
-    return values
+    return values, sources
+
+
+def _read_sources(path: Path, text: str, tables: Any) -> dict[str, dict[str, Any]]:
+    """The definitions under `[sources]`; a mistake is reported with its line."""
+    if not tables:
+        return {}
+    from daemon.config.sources import Mistake, check_definition, check_name
+    from daemon.config.toml_lines import line_of
+
+    found: dict[str, dict[str, Any]] = {}
+    name = ""
+    try:
+        if not isinstance(tables, dict):
+            raise Mistake("", "must be a table; write [sources.NAME]")
+        for name, definition in cast("dict[str, Any]", tables).items():
+            found[check_name(name)] = check_definition(definition)
+    except Mistake as mistake:
+        keys = [part for part in ("sources", name, mistake.key) if part]
+        hint = _suggestion(mistake.wrong, mistake.candidates, 0.5)
+        line = line_of(text, keys)
+        where = f"config file {path}: line {line}: {'.'.join(keys)}"
+        raise Exit(CONFIG, f"{where}: {mistake.rule}{hint}") from None
+    return found
 
 
 def _unknown(path: Path, key: str, known: Mapping[str, Setting]) -> Exit:

@@ -27,8 +27,11 @@ class Settings:
         directories: Directories,
         values: Mapping[str, Any],
         client_rate_limit: int | None = None,
+        sources: Mapping[str, dict[str, Any]] | None = None,
     ) -> None:
         self.directories = directories
+        #: The definitions under `[sources]`, by name; see `daemon.config.sources`.
+        self.sources = dict(sources or {})
         self.requests_per_minute: int = values["limits.requests_per_minute"]
         #: The rate limit in the environment of this process; None if there is none. A bridge sends
         #: it to the daemon, which applies it to the session of this bridge only.

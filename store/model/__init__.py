@@ -66,6 +66,14 @@ from store.model.search import (
     Query,
 )
 from store.model.sessions import Handle, Session
+from store.model.sources import (
+    SYNC_RUN,
+    DocumentHead,
+    SourceBatch,
+    SourceFile,
+    SourceRecord,
+    SyncedFile,
+)
 
 __all__ = [
     "CARD_STATUSES",
@@ -76,6 +84,7 @@ __all__ = [
     "MODES",
     "RISK_STATUSES",
     "SHORT_LIMIT",
+    "SYNC_RUN",
     "TASK_STATUSES",
     "TEXT_LIMIT",
     "AgentProfile",
@@ -86,6 +95,7 @@ __all__ = [
     "Checked",
     "Day",
     "Document",
+    "DocumentHead",
     "DocumentHeader",
     "EngineHealth",
     "Erased",
@@ -120,9 +130,13 @@ __all__ = [
     "Session",
     "SessionActivity",
     "Skill",
+    "SourceBatch",
     "SourceCount",
+    "SourceFile",
+    "SourceRecord",
     "Stage",
     "Stats",
+    "SyncedFile",
     "Task",
     "Upserted",
 ]

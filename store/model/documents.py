@@ -29,6 +29,8 @@ class NewDocument(Struct, frozen=True, kw_only=True):
     role: str | None = None
     provenance: Provenance = Provenance()
     run: str | None = None  # the import run; `sweep_documents` deletes documents of other runs
+    moved_from: str | None = None  # the former `source_id`; the document there keeps its id
+    is_numbered: bool = False  # the lines of the body are those of a file, so chunks record them
 
 
 class DocumentHeader(Struct, frozen=True, kw_only=True):

@@ -60,6 +60,7 @@ from store.sqlite.rows.prepared import Prepared, prepare
 from store.sqlite.rows.transaction import WriteTransaction
 from store.sqlite.search.hybrid import HybridRanking
 from store.sqlite.sessions import Sessions
+from store.sqlite.sources.ledger import SourceLedgers
 from store.validate import (
     check_labels,
     check_range,
@@ -72,7 +73,7 @@ UNDO_SECONDS: Final = 24 * 3600
 PUT_MANY_LIMIT: Final = 10_000
 
 
-class EmbeddedEngine(Knowledge, Maintenance):
+class EmbeddedEngine(Knowledge, Maintenance, SourceLedgers):
     """Implements `store.engine.Engine`."""
 
     def __init__(

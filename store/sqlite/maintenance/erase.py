@@ -85,6 +85,7 @@ def remove(
         connection.execute("DELETE FROM documents WHERE public_id = ?", (id,))
         connection.execute("DELETE FROM evidence WHERE item = ?", (id,))
         connection.execute("DELETE FROM origins WHERE public_id = ?", (id,))
+        connection.execute("DELETE FROM source_files WHERE document = ?", (id,))
         connection.execute(
             "INSERT INTO tombstones (public_id, kind, erased_at, reason) VALUES (?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET erased_at = excluded.erased_at, finished_at = NULL",

@@ -14,7 +14,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from store.chunking import Chunk, chunk_ids, chunks
+from store.chunking import Chunk, chunk_ids, chunks, line_ranges
 from store.engine import Progress
 from store.errors import InvalidInput, NotFound
 from store.model import (
@@ -28,8 +28,9 @@ from store.model import (
     Upserted,
 )
 from store.sqlite.connection import Connection
+from store.sqlite.rows.document_chunks import chunk_rowids, write_chunks
 from store.sqlite.rows.items import LIVE, SELECT, item_of
-from store.sqlite.rows.memories import delete_rows, follow_row, insert_row
+from store.sqlite.rows.memories import delete_rows
 from store.sqlite.rows.prepared import Prepared, encode_provenance, prepare
 from store.sqlite.rows.table import RowDamaged, Table
 from store.sqlite.rows.transaction import WriteTransaction
@@ -77,10 +78,6 @@ class _HeaderRow(Struct, frozen=True):
 
 DOCUMENTS: Final = Table("documents", DocumentRow, noun="document")
 _SELECT_HEADER: Final = f"SELECT {', '.join(_HeaderRow.__struct_fields__)} FROM documents"
-# The columns that a chunk takes over from the new version of its document.
-_FOLLOWED: Final = (
-    "title", "session", "user", "role", "metadata", "details", "provenance", "occurred_at",
-)  # fmt: skip
 
 
 class PreparedDocument(Struct, frozen=True, kw_only=True):
@@ -111,14 +108,15 @@ def check(new: NewDocument) -> None:
 def prepare_document(new: NewDocument, now: int) -> PreparedDocument:
     """Check a document, cut it into chunks and prepare them. Needs no database."""
     check(new)
-    pieces = chunks(new.body)
+    pieces = chunks(new.body, new.content_type)
     ids = chunk_ids(new.source, new.source_id, pieces)
+    lines = line_ranges(new.body, pieces) if new.is_numbered else [None] * len(pieces)
     return PreparedDocument(
         new=new,
         metadata=encode_json("metadata", new.metadata),
         chunks=tuple(
-            prepare(_chunk(new, id, piece), now, of_document=True)
-            for id, piece in zip(ids, pieces, strict=True)
+            prepare(_chunk(new, id, piece, where), now, of_document=True)
+            for id, piece, where in zip(ids, pieces, lines, strict=True)
         ),
         now=now,
     )
@@ -127,14 +125,19 @@ def prepare_document(new: NewDocument, now: int) -> PreparedDocument:
 def recognise(transaction: WriteTransaction, new: NewDocument) -> Upserted | None:
     """The result of `upsert` if this very document is stored already; None if it is not."""
     connection = transaction.connection
-    known = _find_row(connection, new.source, new.source_id)
-    if known is None or not _is_same(known, new) or not _has_owner(connection, known, new):
+    known = _stored(connection, new)
+    if known is None:
         return None
     if new.run != known.run:
         DOCUMENTS.update(connection, replace(known, run=new.run))
     return Upserted(
         id=known.public_id, outcome="unchanged", chunks=known.chunks, chunks_kept=known.chunks
     )
+
+
+def is_stored(connection: Connection, new: NewDocument) -> bool:
+    """Whether this very document is stored already, so that `recognise` will find it."""
+    return _stored(connection, new) is not None
 
 
 def upsert(
@@ -147,6 +150,9 @@ def upsert(
     if same is not None:
         return same
     known = _find_row(connection, new.source, new.source_id)
+    is_moved = known is None and new.moved_from is not None
+    if known is None and new.moved_from is not None:
+        known = _find_row(connection, new.source, new.moved_from)
     if known is None and new.id is not None and _exists(connection, new.id):
         raise InvalidInput("id", "is the id of another document already")
     row = DocumentRow(
@@ -172,7 +178,14 @@ def upsert(
         DOCUMENTS.insert(connection, row)
     else:
         DOCUMENTS.update(connection, row)
-    kept = _write_chunks(transaction, row.public_id, prepared, progress)
+    kept = write_chunks(
+        transaction,
+        row.public_id,
+        prepared.chunks,
+        prepared.now,
+        is_moved=is_moved,
+        progress=progress,
+    )
     return Upserted(
         id=row.public_id,
         outcome="created" if known is None else "updated",
@@ -230,7 +243,7 @@ def delete(transaction: WriteTransaction, ids: Sequence[str]) -> int:
     """Delete documents and their chunks. Unknown ids are ignored and not counted."""
     deleted = 0
     for id in ids:
-        delete_rows(transaction, _chunk_rowids(transaction.connection, id).values())
+        delete_rows(transaction, chunk_rowids(transaction.connection, id).values())
         deleted += transaction.connection.execute(
             "DELETE FROM documents WHERE public_id = ?", (id,)
         ).rowcount
@@ -293,6 +306,18 @@ def _header_fields(row: DocumentRow | _HeaderRow) -> dict[str, Any]:
     }
 
 
+def find_row(connection: Connection, id: str) -> DocumentRow | None:
+    columns = connection.execute(f"{DOCUMENTS.select} WHERE public_id = ?", (id,)).fetchone()
+    return None if columns is None else DOCUMENTS.read(columns)
+
+
+def _stored(connection: Connection, new: NewDocument) -> DocumentRow | None:
+    known = _find_row(connection, new.source, new.source_id)
+    if known is None or not _is_same(known, new) or not _has_owner(connection, known, new):
+        return None
+    return known
+
+
 def _find_row(connection: Connection, source: str, source_id: str) -> DocumentRow | None:
     columns = connection.execute(
         f"{DOCUMENTS.select} WHERE source = ? AND source_id = ?", (source, source_id)
@@ -332,31 +357,10 @@ def _has_owner(connection: Connection, known: DocumentRow, new: NewDocument) -> 
     return row in (None, (new.user, new.role))
 
 
-def _write_chunks(
-    transaction: WriteTransaction,
-    document: str,
-    prepared: PreparedDocument,
-    progress: Progress | None,
-) -> int:
-    """Write the chunks of a document. Returns how many of them were stored already."""
-    known = _chunk_rowids(transaction.connection, document)
-    wanted = {chunk.row.public_id for chunk in prepared.chunks}
-    delete_rows(transaction, [rowid for id, rowid in known.items() if id not in wanted])
-    kept = 0
-    for position, chunk in enumerate(prepared.chunks):
-        rowid = known.get(chunk.row.public_id)
-        if rowid is not None:
-            followed = {name: getattr(chunk.row, name) for name in _FOLLOWED}
-            follow_row(transaction, rowid, prepared.now, position=position, **followed)
-            kept += 1
-        else:
-            insert_row(transaction, chunk, document=document, position=position)
-        if progress is not None:
-            progress(position + 1, len(prepared.chunks))
-    return kept
-
-
-def _chunk(new: NewDocument, id: str, piece: Chunk) -> NewMemory:
+def _chunk(new: NewDocument, id: str, piece: Chunk, lines: tuple[int, int] | None) -> NewMemory:
+    details: dict[str, Any] = {"start": piece.start, "end": piece.end}
+    if new.is_numbered:
+        details |= {"heading": piece.heading, "lines": lines}
     return NewMemory(
         kind="chunk",
         id=id,
@@ -369,13 +373,8 @@ def _chunk(new: NewDocument, id: str, piece: Chunk) -> NewMemory:
         metadata=new.metadata,
         provenance=new.provenance,
         occurred_at=new.updated_at,
-        details={"start": piece.start, "end": piece.end},
+        details=details,
     )
-
-
-def _chunk_rowids(connection: Connection, document: str) -> dict[str, int]:
-    rows = connection.execute("SELECT public_id, id FROM items WHERE document = ?", (document,))
-    return dict(rows.fetchall())
 
 
 def _title(title: str, heading: str) -> str:

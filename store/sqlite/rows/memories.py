@@ -61,11 +61,14 @@ def change_item(transaction: WriteTransaction, item: Item, now: int, **fields: A
     return item_from(_change(transaction, row, replace(row, **fields, updated_at=now)))
 
 
-def follow_row(transaction: WriteTransaction, rowid: int, now: int, **fields: Any) -> None:
+def follow_row(
+    transaction: WriteTransaction, rowid: int, now: int, *, keep_vector: bool = False, **fields: Any
+) -> None:
     """Give an item the fields of the document it belongs to; an equal row is not written."""
     row = read_row(transaction.connection, rowid)
     if any(getattr(row, name) != value for name, value in fields.items()):
-        _change(transaction, row, replace(row, **fields, updated_at=now))
+        after = replace(row, **fields, updated_at=now)
+        _change(transaction, row, after, keep_vector=keep_vector)
 
 
 def forget(
@@ -163,17 +166,20 @@ def unlist(transaction: WriteTransaction, rowid: int) -> None:
     transaction.words -= count_words(row[0]) if row is not None else 0
 
 
-def _change(transaction: WriteTransaction, before: ItemRow, after: ItemRow) -> ItemRow:
+def _change(
+    transaction: WriteTransaction, before: ItemRow, after: ItemRow, *, keep_vector: bool = False
+) -> ItemRow:
     _rewrite(transaction, after)
     old_tokens, tokens = tokens_of(before), tokens_of(after)
     # A forgotten item has neither words nor a vector.
     if tokens != old_tokens and after.forgotten_at is None:
         connection = transaction.connection
         connection.execute("UPDATE words SET tokens = ? WHERE rowid = ?", (tokens, after.id))
-        connection.execute(
-            "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE item = ?",
-            (transaction.change, after.id),
-        )
+        if not keep_vector:
+            connection.execute(
+                "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE item = ?",
+                (transaction.change, after.id),
+            )
         transaction.words += count_words(tokens) - count_words(old_tokens)
     return after
 
