@@ -40,6 +40,10 @@ from daemon.rpc.peer import DEFAULT_BANK
 from daemon.rpc.services import Services, make_gate, make_services
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.shutdown import Shutdown
+from daemon.sources import administration as source_verbs
+from daemon.sources.connectors.factories import Connectors
+from daemon.sources.sync.keeper import Sources
+from daemon.sources.sync.reporting import SourceProgress, followed
 from daemon.tools.surface import Surface
 from daemon.tools.toolkit import Toolkit
 from daemon.transports import unix
@@ -105,6 +109,7 @@ class DialectSurfaces:
 class Opened(NamedTuple):
     engine: Engine
     sessions: SessionKeeper
+    sources: Sources
 
 
 @asynccontextmanager
@@ -127,10 +132,24 @@ async def opened(settings: Settings) -> AsyncGenerator[Opened]:
         try:
             # These objects live as long as the process; the garbage collector need not visit them.
             gc.freeze()
-            yield Opened(engine, sessions)
+            yield Opened(engine, sessions, await _open_sources(settings, engine))
         finally:
             with anyio.CancelScope(shield=True):
                 await sessions.flush()
+
+
+async def _open_sources(settings: Settings, engine: Engine) -> Sources:
+    """The configured document sources; no run is started here."""
+    sources = Sources(
+        engine,
+        Connectors(settings.directories.data / "sources"),
+        from_file=settings.sources,
+        config=settings.directories.config,
+        default_bank=settings.bank or DEFAULT_BANK,
+        now=wall_clock,
+    )
+    await sources.load()
+    return sources
 
 
 def _embedder(chosen: Embedding) -> Embedder:
@@ -167,6 +186,7 @@ def _make_services(settings: Settings, tasks: TaskGroup, store: Opened) -> Servi
         final_limit=settings.final_limit,
         api_key=settings.api_key,
         answer_bytes=settings.answer_bytes,
+        sources=store.sources,
     )
     gate = make_gate(settings, time.monotonic)
     telemetry = find_opentelemetry()
@@ -181,6 +201,7 @@ def _make_services(settings: Settings, tasks: TaskGroup, store: Opened) -> Servi
         surfaces=DialectSurfaces(settings, toolkit),
         engine=store.engine.health,
         caretaker=Caretaker(store.engine),
+        sources=store.sources,
     )
 
 
@@ -291,6 +312,22 @@ async def tend_bank(settings: Settings, asked: Mapping[str, Any], progress: Prog
                 return await Caretaker(store.engine).perform(verb, progress)
             except StoreError as failure:
                 raise refused(failure, verb) from failure
+
+
+async def tend_source(
+    settings: Settings, asked: Mapping[str, Any], progress: SourceProgress
+) -> Done:
+    """`recalld source` without a daemon: one verb, under the lock of the data directory."""
+    verb = msgspec.convert(asked, source_verbs.AnyVerb)
+    settings.log_level = "error"  # the command reports on stdout
+    _prepare(settings)
+    with owned(settings.lock, f"recalld source {asked['verb']}"):
+        async with opened(settings) as store:
+            try:
+                async with followed(progress) as following:
+                    return await source_verbs.perform(verb, store.sources, following)
+            except StoreError as failure:
+                raise Exit(CANNOT_CREATE, str(failure)) from failure
 
 
 async def _until_input_ends(wire: StdioWire, shutdown: Shutdown) -> None:

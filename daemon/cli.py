@@ -67,6 +67,13 @@ def _parse(given: list[str]) -> SimpleNamespace:
         from daemon.commands.bank import add_arguments
 
         add_arguments(bank)
+    source = commands.add_parser(
+        "source", help="manage document sources: add, list, show, sync, watch, test, remove"
+    )
+    if given[:1] == ["source"]:
+        from daemon.commands.source import add_arguments as add_source_arguments
+
+        add_source_arguments(source)
     stop = commands.add_parser("stop", help="stop the daemon and wait until it has exited")
     stop.add_argument("--socket", metavar="PATH", help="unix socket of the daemon")
     return parser.parse_args(given, SimpleNamespace())
@@ -124,10 +131,12 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(chosen: SimpleNamespace) -> int:
     command = chosen.command
     if command is None:
-        raise Exit(USAGE, "no command given: use serve, stdio, health, status, bank, token or stop")
+        raise Exit(
+            USAGE, "no command given: use serve, stdio, health, status, bank, source, token or stop"
+        )
     given: dict[str, Any] = vars(chosen)
     named = ["socket", "fixtures", "dialects", "bind", "token_file"]
-    if command != "bank":  # there it names the bank to manage, not the bank for tools
+    if command not in ("bank", "source"):  # there it does not name the bank for tools
         named.append("bank")
     flags = {f"server.{name}": given[name] for name in named if given.get(name) is not None}
     if command == "stdio":
@@ -158,6 +167,10 @@ def _run(chosen: SimpleNamespace) -> int:
         from daemon.commands import bank
 
         return bank.run(chosen, settings, _administer_bank)
+    if command == "source":
+        from daemon.commands import source
+
+        return source.run(chosen, settings, _administer_source)
     if command == "token":
         return _token(chosen, settings)
     return _serve(command, chosen, settings)
@@ -174,7 +187,7 @@ def _token(chosen: SimpleNamespace, settings: Settings) -> int:
 
 
 def _administer_bank(
-    settings: Settings, request: dict[str, Any], progress: "Callable[[int, int], None]"
+    settings: Settings, request: dict[str, Any], show: "Callable[[int, int, str], None]"
 ) -> dict[str, Any]:
     """Run a `recalld bank` command in this process; imports the engine."""
     _without_rich()
@@ -182,7 +195,22 @@ def _administer_bank(
 
     from daemon import app
 
+    def progress(done: int, total: int) -> None:
+        show(done, total, "")
+
     return anyio.run(app.tend_bank, settings, request, progress)
+
+
+def _administer_source(
+    settings: Settings, request: dict[str, Any], show: "Callable[[int, int, str], None]"
+) -> dict[str, Any]:
+    """Run a `recalld source` command in this process; imports the engine."""
+    _without_rich()
+    import anyio
+
+    from daemon import app
+
+    return anyio.run(app.tend_source, settings, request, show)
 
 
 def _check_descriptors() -> None:

@@ -18,6 +18,8 @@ MISSING: Final = "TODO"
 sys.path.insert(0, str(ROOT))
 
 from daemon.config import SETTINGS  # noqa: E402  (needs the path inserted above)
+from daemon.config.sources import KEYS as SOURCE_KEYS  # noqa: E402  (needs the path)
+from daemon.config.sources import KINDS as SOURCE_KINDS  # noqa: E402  (needs the path)
 from protocol.errors import Fault  # noqa: E402  (needs the path inserted above)
 from scripts.import_graph import TOP_LEVEL, below, read  # noqa: E402  (needs the path)
 
@@ -40,6 +42,17 @@ def faults() -> list[str]:
         f" {_minus(fault.modern_code)} |"
         for fault in Fault
     ]
+
+
+def sources() -> list[str]:
+    """One row per key of a source."""
+    kinds = ", ".join(f"`{kind}`" for kind in SOURCE_KINDS)
+    rows = [f"| `kind` | all | required | {kinds} |"]
+    for key in SOURCE_KEYS:
+        of = "all" if key.kinds == SOURCE_KINDS else ", ".join(key.kinds)
+        default = "required" if key.is_required else _shown(key.default)
+        rows.append(f"| `{key.name}` | {of} | {default} | {key.about} |")
+    return rows
 
 
 def top_level() -> list[str]:
@@ -77,7 +90,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    if value in ("", ()):
+    if value in ("", (), [], {}):
         return "–"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
@@ -104,6 +117,9 @@ TABLES: Final = {
         "docs/errors.md",
         "| error | up to 2025-11-25 | 2026-07-28 |\n|---|---|---|\n",
         faults,
+    ),
+    "sources": Table(
+        "docs/sources.md", "| key | kinds | default | meaning |\n|---|---|---|---|\n", sources
     ),
     "top-level": Table(
         "ARCHITECTURE.md",

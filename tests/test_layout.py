@@ -26,6 +26,7 @@ TESTED_BY: Final = {
     "daemon/memory": "tests/daemon/transports/http",
     "daemon/operations": "tests/daemon/transports/http/rest",
     "daemon/rpc": "tests/daemon/rpc",
+    "daemon/sources": "tests/daemon/sources",
     "daemon/tools": "tests/daemon/dialects",
     "daemon/transports": "tests/daemon/transports",
     "protocol": "tests/protocol",

@@ -22,13 +22,16 @@ class ProgressLine:
         self._shown_at = float("-inf")
         self._width = 0
 
-    def update(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int, message: str = "") -> None:
         """Show the progress, at most once per interval; may be called from another thread."""
         now = time.monotonic()
         if not self._is_shown or not total or now - self._shown_at < INTERVAL_SECONDS:
             return
         self._shown_at = now
-        line = f"{self._verb}: {done:,} of {total:,} ({done * 100 // total} %)"
+        self.show(f"{self._verb}: {done:,} of {total:,} ({done * 100 // total} %)")
+
+    def show(self, line: str) -> None:
+        """Replace the line."""
         self._width = max(self._width, len(line))
         sys.stderr.write(f"\r{line:{self._width}}")
         sys.stderr.flush()

@@ -11,7 +11,7 @@ status.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -77,6 +77,10 @@ class Source(Struct, frozen=True, kw_only=True):
     configured: bool
     healthy: bool
     doc_count: int
+    # Only of a configured source.
+    last_sync: str | UnsetType | None = UNSET
+    last_error: str | UnsetType | None = UNSET
+    withheld_deletions: int | UnsetType = UNSET
 
 
 class Sources(Struct, frozen=True, kw_only=True):
@@ -153,10 +157,19 @@ def _row(hit: Hit, documents: Mapping[str, DocumentHeader]) -> tuple[tuple[float
             title=document.title or document.source_id,
             score=score,
             snippet=hit.snippet,
-            source_url=document.url,
+            source_url=_url(document, item),
         )
     newest = document.updated_at if document else item.updated_at
     return (-score, -newest, row.id), row
+
+
+def _url(document: DocumentHeader, chunk: Item) -> str | None:
+    """The address of a document, leading to the lines of the chunk if they are known."""
+    lines = chunk.details.get("lines")
+    if document.url is None or not isinstance(lines, list) or "#" in document.url:
+        return document.url
+    first, last = cast("list[int]", lines)
+    return f"{document.url}#L{first}-L{last}"
 
 
 async def get(toolkit: Toolkit, arguments: GetArguments, context: Context) -> Whole:
@@ -208,21 +221,39 @@ def _title(item: Item) -> str:
 
 
 async def list_sources(toolkit: Toolkit, _arguments: NoArguments, context: Context) -> Sources:
+    counts = await _count_by_source(toolkit, context.bank)
+    reports = await toolkit.sources.reports(context.bank) if toolkit.sources is not None else []
+    health = toolkit.engine.health()
+    is_healthy = health.is_ready and FAULTS.isdisjoint(health.degraded)
+    found = [
+        Source(
+            name=report.name,
+            configured=True,
+            healthy=is_healthy and report.is_healthy,
+            doc_count=counts.pop(report.name, 0),
+            last_sync=None if report.last_sync is None else iso(report.last_sync),
+            last_error=report.last_error,
+            withheld_deletions=report.withheld_deletions,
+        )
+        for report in reports
+    ]
+    found += [
+        Source(name=name, configured=False, healthy=is_healthy, doc_count=count)
+        for name, count in counts.items()
+    ]
+    return Sources(sources=sorted(found, key=lambda source: source.name))
+
+
+async def _count_by_source(toolkit: Toolkit, bank: str) -> dict[str, int]:
+    """The number of documents of each source, memories of other dialects included."""
     try:
-        stats = await toolkit.engine.stats(context.bank)
-    except BankNotFound:
-        return Sources(sources=[])
+        stats = await toolkit.engine.stats(bank)
+    except BankNotFound:  # the first write creates the default bank
+        return {}
     counts = {source.source: source.documents for source in stats.by_source}
     for label, count in stats.by_label.items():
         counts[label] = counts.get(label, 0) + count
-    health = toolkit.engine.health()
-    is_healthy = health.is_ready and FAULTS.isdisjoint(health.degraded)
-    return Sources(
-        sources=[
-            Source(name=name, configured=True, healthy=is_healthy, doc_count=count)
-            for name, count in sorted(counts.items())
-        ]
-    )
+    return counts
 
 
 # --- refusals -------------------------------------------------------------------------------

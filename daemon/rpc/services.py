@@ -29,6 +29,7 @@ from daemon.rpc.reports import HealthReporter, StatusReporter
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.shutdown import Shutdown
 from daemon.rpc.subscriptions import Subscriptions
+from daemon.sources.sync.keeper import Sources
 from daemon.version import VERSION
 from protocol.mcp import ServerInfo
 from protocol.shape import Shaper
@@ -59,6 +60,7 @@ class Services(Struct, frozen=True, kw_only=True, eq=False):
     health: HealthReporter
     status: StatusReporter
     meter: Meter
+    sources: Sources | None = None
 
     @property
     def for_peers(self) -> PeerServices:
@@ -96,11 +98,14 @@ def make_services(
     surfaces: Surfaces,
     engine: Callable[[], EngineHealth],
     caretaker: Caretaker | None = None,
+    sources: Sources | None = None,
 ) -> Services:
     """Create the services of one process; call it inside the event loop."""
     limiter = Limiter(limit=settings.requests_per_minute, clock=clock)
     connections = Connections(limiter, clock)
     subscriptions = Subscriptions()
+    if sources is not None:
+        sources.on_change = subscriptions.bank_changed
     shutdown = Shutdown(connections)
     health = HealthReporter(
         engine=engine, sessions=sessions, limiter=limiter, connections=connections, clock=clock
@@ -114,6 +119,7 @@ def make_services(
         shutdown=shutdown,
         subscriptions=subscriptions,
         caretaker=caretaker,
+        sources=sources,
         data=str(settings.directories.data),
     )
     return Services(
@@ -138,4 +144,5 @@ def make_services(
         health=health,
         status=status,
         meter=Meter(),
+        sources=sources,
     )

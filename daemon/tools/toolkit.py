@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -13,6 +13,28 @@ from daemon.tools.answer_size import ANSWER_BYTES
 from daemon.tools.context import Context
 from store.engine import Engine
 from store.model import Item, Provenance
+
+
+class SourceReport(Struct, frozen=True, kw_only=True):
+    """A configured source of documents, as tools show it. `last_sync` is unix milliseconds."""
+
+    name: str
+    is_healthy: bool
+    last_sync: int | None
+    last_error: str | None
+    withheld_deletions: int
+
+
+class SourceDirectory(Protocol):
+    """The configured sources of documents; `daemon.sources` implements it."""
+
+    async def reports(self, bank: str) -> list[SourceReport]:
+        """The sources whose documents are in this bank."""
+        ...
+
+    def is_configured(self, name: str, bank: str) -> bool:
+        """Whether the documents of this source in this bank come from a sync."""
+        ...
 
 
 class Toolkit(Struct, frozen=True, kw_only=True, eq=False):
@@ -25,6 +47,8 @@ class Toolkit(Struct, frozen=True, kw_only=True, eq=False):
     api_key: str = ""
     #: `limits.answer_bytes`.
     answer_bytes: int = ANSWER_BYTES
+    #: None in a process without sources.
+    sources: SourceDirectory | None = None
 
 
 def provenance(context: Context, dialect: str, explanation: str | None = None) -> Provenance:

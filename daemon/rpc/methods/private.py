@@ -7,7 +7,7 @@ import anyio.lowlevel
 import msgspec
 from msgspec import Struct
 
-from daemon.exit_codes import CONFIG
+from daemon.exit_codes import CANNOT_CREATE, CONFIG, Exit
 from daemon.memory.bank_administration import AnyVerb, Caretaker, refused
 from daemon.rpc.caller import Caller
 from daemon.rpc.context import CallContext
@@ -16,6 +16,9 @@ from daemon.rpc.peer import AttachParams, Peer
 from daemon.rpc.reports import StatusReporter
 from daemon.rpc.shutdown import Shutdown
 from daemon.rpc.subscriptions import Subscriptions
+from daemon.sources import administration as source_verbs
+from daemon.sources.sync.keeper import Sources
+from daemon.sources.sync.reporting import reported
 from daemon.tools.progress import counted
 from daemon.version import VERSION
 from protocol.connection import Call
@@ -24,7 +27,9 @@ from protocol.lifecycle import decode_params
 from store.errors import StoreError
 
 #: The peers of the unix socket are processes of the owner.
-PRIVATE: Final = frozenset({"recalld/attach", "recalld/status", "recalld/stop", "recalld/bank"})
+PRIVATE: Final = frozenset(
+    {"recalld/attach", "recalld/status", "recalld/stop", "recalld/bank", "recalld/source"}
+)
 
 
 class BankParams(Struct, frozen=True, kw_only=True):
@@ -34,13 +39,21 @@ class BankParams(Struct, frozen=True, kw_only=True):
     do: AnyVerb
 
 
+class SourceParams(Struct, frozen=True, kw_only=True):
+    """A verb of `recalld source` and the data directory its sender means."""
+
+    data: str
+    do: source_verbs.AnyVerb
+
+
 _attach_params: Final = msgspec.json.Decoder(AttachParams)
 _bank_params: Final = msgspec.json.Decoder(BankParams)
+_source_params: Final = msgspec.json.Decoder(SourceParams)
 _encoder: Final = msgspec.json.Encoder()
 
 
 class PrivateMethods:
-    """`caretaker` is None if this process has no engine whose banks it could change."""
+    """`caretaker` and `sources` are None if this process has no engine that they could change."""
 
     def __init__(
         self,
@@ -49,12 +62,14 @@ class PrivateMethods:
         shutdown: Shutdown,
         subscriptions: Subscriptions,
         caretaker: Caretaker | None,
+        sources: Sources | None,
         data: str,
     ) -> None:
         self._status = status
         self._shutdown = shutdown
         self._subscriptions = subscriptions
         self._caretaker = caretaker
+        self._sources = sources
         self._data = data
 
     def table(self) -> dict[str, Method]:
@@ -63,6 +78,7 @@ class PrivateMethods:
             "recalld/status": Method(self._report_status, is_rate_limited=False),
             "recalld/stop": Method(self._stop, is_rate_limited=False),
             "recalld/bank": Method(self._change_bank, is_rate_limited=False),
+            "recalld/source": Method(self._change_source, is_rate_limited=False),
         }
 
     async def _report_status(self, _call: Call, _caller: Caller) -> bytes:
@@ -89,6 +105,22 @@ class PrivateMethods:
             raise ProtocolError(Fault.DATABASE_ERROR, exit.message, exit=exit.code) from failure
         for name in verb.banks if verb.is_change else ():
             self._subscriptions.bank_changed(name)
+        return _encoder.encode(done)
+
+    async def _change_source(self, call: Call, caller: Caller) -> bytes:
+        params = decode_params(_source_params, call.params)
+        sources, verb = self._sources, params.do
+        if sources is None:
+            raise ProtocolError(Fault.METHOD_NOT_FOUND, call.method)
+        _require_same_directory(params.data, self._data)
+        context = CallContext(call, caller, self._subscriptions)
+        try:
+            async with reported(context) as following:
+                done = await source_verbs.perform(verb, sources, following)
+        except Exit as exit:
+            raise ProtocolError(Fault.INVALID_PARAMS, exit.message, exit=exit.code) from None
+        except StoreError as failure:
+            raise ProtocolError(Fault.DATABASE_ERROR, str(failure), exit=CANNOT_CREATE) from failure
         return _encoder.encode(done)
 
 

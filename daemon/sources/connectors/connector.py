@@ -47,6 +47,9 @@ class Listed(Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] = {}
     created_at: int | None = None  # unix milliseconds
     updated_at: int | None = None
+    #: Whether `updated_at` belongs to the content (a commit), so that a new date alone is a change.
+    #: The time of a file does not: copying and checking out files changes it.
+    is_dated: bool = False
 
 
 class Skipped(Struct, frozen=True, kw_only=True):

@@ -125,7 +125,7 @@ async def harness(open_session, stop):
         whole = await session.structured("get", id=row["id"])
         assert whole["body"].startswith("Deployment procedures"), whole
         sources = await session.structured("sources")
-        assert {"name": row["source"], "configured": True, "healthy": True, "doc_count": 1} in (
+        assert {"name": row["source"], "configured": False, "healthy": True, "doc_count": 1} in (
             sources["sources"]
         ), sources
         message = json.loads(await session.error_text("get", id="nothing-like-it"))

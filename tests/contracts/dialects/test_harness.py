@@ -151,9 +151,9 @@ def test_an_unknown_document_is_not_found(library: Client) -> None:
 def test_sources_counts_the_documents_of_each_source(library: Client) -> None:
     assert library.call("sources").json == {
         "sources": [
-            {"name": "filesystem", "configured": True, "healthy": True, "doc_count": 3},
-            {"name": "git", "configured": True, "healthy": True, "doc_count": 1},
-            {"name": "wiki", "configured": True, "healthy": True, "doc_count": 1},
+            {"name": "filesystem", "configured": False, "healthy": True, "doc_count": 3},
+            {"name": "git", "configured": False, "healthy": True, "doc_count": 1},
+            {"name": "wiki", "configured": False, "healthy": True, "doc_count": 1},
         ]
     }
 
@@ -195,5 +195,5 @@ def test_a_memory_is_readable_as_a_document(open_client: OpenClient) -> None:
     assert (whole["id"], whole["body"], whole["source_url"]) == (id, text, None)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", whole["updated_at"])
     assert client.call("sources").json["sources"] == [
-        {"name": "recall", "configured": True, "healthy": True, "doc_count": 1}
+        {"name": "recall", "configured": False, "healthy": True, "doc_count": 1}
     ]

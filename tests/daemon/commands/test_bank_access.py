@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
-from daemon.commands import bank
+from daemon.commands import bank, execution
 from daemon.config import Settings
 from daemon.memory.bank_administration import Backup, Caretaker, List, Rename, Verb, refused
 from store.engine import Engine, Progress
@@ -212,7 +212,7 @@ def test_a_daemon_that_does_not_execute_the_command_is_an_error(
 def test_a_slow_command_continues_while_pings_are_answered() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        messages = bank.frames(ours, ping=0.02, silence=5)
+        messages = execution.frames(ours, ping=0.02, silence=5)
 
         def daemon() -> None:
             with theirs.makefile("rb") as pings:
@@ -227,7 +227,7 @@ def test_a_slow_command_continues_while_pings_are_answered() -> None:
             answering.result()
         assert heard == ["ping", "ping", "ping", 1]
         with pytest.raises(TimeoutError, match="nothing in 0"):
-            next(bank.frames(ours, ping=0.01, silence=0.05))
+            next(execution.frames(ours, ping=0.01, silence=0.05))
 
 
 def test_a_command_for_a_running_daemon_does_not_import_the_engine(stopped_home: BankHome) -> None:

@@ -88,5 +88,5 @@ async def test_a_source_is_healthy_while_its_documents_can_be_found(
         listed = await harness.list_sources(toolkit, NoArguments(), OneCaller("bank"))
 
         assert listed.sources == [
-            harness.Source(name="git", configured=True, healthy=is_healthy, doc_count=3)
+            harness.Source(name="git", configured=False, healthy=is_healthy, doc_count=3)
         ]

@@ -71,7 +71,7 @@ async def test_search_get_and_sources_answer_as_context_harness_documents_them(m
     assert whole.json()["body"] == "JWT tokens are signed with a rotating key."
     sources = await memory.client.get("/tools/sources")
     assert sources.json() == {
-        "sources": [{"name": "filesystem", "configured": True, "healthy": True, "doc_count": 1}]
+        "sources": [{"name": "filesystem", "configured": False, "healthy": True, "doc_count": 1}]
     }
     assert (await memory.client.get("/health")).json() == {"status": "ok"}
 
