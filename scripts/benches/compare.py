@@ -44,6 +44,10 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown part: {', '.join(sorted(unknown))}")
     checkouts = (ROOT, options.other.resolve())
+    # scripts/bench.py sets it to this checkout, and the other one's programs must not import that.
+    os.environ.pop("PYTHONPATH", None)
+    for checkout in checkouts:
+        require_own_code(checkout)
     slower: list[str] = []
     for part in options.parts or PARTS:
         rounds = [
@@ -52,6 +56,20 @@ def main() -> int:
         ]
         slower += report(part, [restore(pair, number) for number, pair in enumerate(rounds)])
     return 1 if options.check and slower else 0
+
+
+def require_own_code(checkout: Path) -> None:
+    """Exit unless the environment of a checkout imports the code of that checkout."""
+    program = "import daemon, pathlib; print(pathlib.Path(daemon.__file__).parents[1])"
+    done = subprocess.run(
+        [str(checkout / ".venv" / "bin" / "python"), "-P", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.stdout.strip() != str(checkout):
+        found = done.stdout.strip() or done.stderr.strip()
+        raise SystemExit(f"compare: {checkout} does not run its own code: {found}")
 
 
 def order(checkouts: tuple[Path, Path], number: int) -> tuple[Path, Path]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
+from opentelemetry import propagate, trace
 
 from daemon.operations.tracing import OpenTelemetry, activate, trace_id
 from daemon.rpc.gate import CallLimits, Gate, Method, Pending
@@ -134,6 +135,4 @@ async def test_a_provider_that_is_configured_later_is_used() -> None:
 
 
 def test_the_real_api_without_an_sdk_is_inactive() -> None:
-    trace = pytest.importorskip("opentelemetry.trace")
-    propagate = pytest.importorskip("opentelemetry.propagate")
     assert not OpenTelemetry(trace, propagate).is_active()
