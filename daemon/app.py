@@ -122,7 +122,10 @@ async def opened(settings: Settings) -> AsyncGenerator[Opened]:
         except (StoreError, ExceptionGroup) as failure:
             raise Exit(CANNOT_CREATE, f"the store cannot be opened: {_first(failure)}") from None
         sessions = SessionKeeper(
-            engine.sessions, idle_days=settings.session_idle_days, keep=settings.sessions_keep
+            engine.sessions,
+            idle_days=settings.session_idle_days,
+            keep=settings.sessions_keep,
+            resume_seconds=settings.session_resume_seconds,
         )
         try:
             # These objects live as long as the process; the garbage collector need not visit them.

@@ -205,7 +205,7 @@ def checked_filters(filters: Filters, place: str = "filters") -> Filters:
     metadata = fields.pop("metadata")
     _make_plain(fields, place)
     plain = _converted(Filters, fields, place)
-    for name in ("sources", "categories", "statuses", "levels"):
+    for name in ("sources", "categories", "statuses", "levels", "tags"):
         if len(getattr(plain, name)) > LIST_LIMIT:
             raise InvalidInput(f"{place}.{name}", f"must not have more than {LIST_LIMIT} entries")
     if len((plain.contains or "").split()) > FILTER_LIMIT:

@@ -143,7 +143,15 @@ class Engine(Protocol):
         title: str | None = None,
         status: str | None = None,
         metadata: Mapping[str, Any] | None = None,
-    ) -> Item: ...
+        tags: Sequence[str] | None = None,
+        occurred_at: int | None = None,
+        expected_text: str | None = None,
+    ) -> Item:
+        """Change the given fields of an item; its id stays.
+
+        With `expected_text`, raises `ItemChanged` if the item has another text.
+        """
+        ...
 
     async def forget(self, bank: str, ids: Sequence[str]) -> Forgotten:
         """Hide items from every operation. `undo` restores them for a limited time."""

@@ -45,6 +45,7 @@ class Settings:
         self.idle_seconds: float = values["daemon.idle_seconds"]
         self.start_seconds: float = values["daemon.start_seconds"]
         self.session_idle_days: float = values["sessions.idle_days"]
+        self.session_resume_seconds: float = values["sessions.resume_seconds"]
         self.sessions_keep: int = values["sessions.keep"]
         self.http_sessions: int = values["limits.http_sessions"]
         self.log_level: str = values["log.level"]

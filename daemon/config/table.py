@@ -90,6 +90,14 @@ SETTINGS: Final = (
         "a session is deleted after this time without use; fractions are allowed",
     ),
     Setting(
+        "sessions.resume_seconds",
+        ("RECALLD_SESSION_RESUME_SECONDS",),
+        600.0,
+        number(0, 86_400 * 365),
+        "a stdio client that reconnects within this time with the same name and bank resumes its"
+        " session; 0 starts a new session each time",
+    ),
+    Setting(
         "sessions.keep",
         ("RECALLD_SESSIONS_KEEP",),
         1000,
@@ -164,7 +172,7 @@ SETTINGS: Final = (
         ("RECALLD_DIALECTS",),
         "",
         dialects,
-        "comma-separated dialects to serve; all by default",
+        "comma-separated dialects to serve; hindsight, awareness, recall and harness by default",
     ),
     Setting(
         "server.bank",
