@@ -40,6 +40,7 @@ from store.model import (
     Page,
     Put,
     Query,
+    Recovered,
     Risk,
     SessionActivity,
     Skill,
@@ -292,6 +293,10 @@ class Engine(Protocol):
     # --- statistics, health, maintenance ---------------------------------------------------
     async def stats(self, bank: str) -> Stats: ...
     async def sessions_in(self, bank: str, *, limit: int = 50) -> list[SessionActivity]: ...
+    async def recover_banks(self) -> Recovered:
+        """Add banks that exist on disk and are not listed to the list again."""
+        ...
+
     def health(self) -> EngineHealth: ...
     async def check(self, bank: str) -> Checked: ...
     async def repair(self, bank: str) -> Checked:

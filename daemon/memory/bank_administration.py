@@ -102,6 +102,27 @@ class List(Verb, frozen=True, kw_only=True):
         return {"banks": found}
 
 
+class Recover(Verb, frozen=True, kw_only=True):
+    """List banks again that are on disk but not in the catalogue."""
+
+    is_alone = False
+    is_change = False
+
+    @property
+    def banks(self) -> tuple[str, ...]:
+        return ()
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        recovered = await engine.recover_banks()
+        return {
+            "banks": [_described(bank) for bank in recovered.banks],
+            "refused": [
+                {"directory": directory, "reason": reason}
+                for directory, reason in recovered.refused
+            ],
+        }
+
+
 class Create(Verb, frozen=True, kw_only=True):
     quota: int | None = None
 
@@ -260,7 +281,7 @@ class Rebuild(Verb, frozen=True, kw_only=True):
 
 AnyVerb = (
     List | Create | Rename | Quota | Delete | Backup | Backups | Restore | Export | Import
-    | Forget | Undo | Erase | Check | Rebuild
+    | Forget | Undo | Erase | Check | Rebuild | Recover
 )  # fmt: skip
 
 

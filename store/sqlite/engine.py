@@ -419,6 +419,7 @@ async def open_engine(
             try:
                 await banks.load()
                 await banks.finish_erasing()
+                background.start_soon(catalogue.back_up)
                 yield engine
             except Exception as error:  # noqa: BLE001  (raised again, outside the task group)
                 failure = error

@@ -31,6 +31,7 @@ from store.model import (
     Erased,
     Exported,
     Imported,
+    Recovered,
     SessionActivity,
     Stats,
 )
@@ -77,6 +78,10 @@ class Maintenance(BankAccess):
             degraded.add("storage-full")
         if self._banks.unfinished:
             degraded.add("erase-incomplete")
+        if self._banks.orphans:
+            degraded.add("banks-orphaned")
+        if self._catalogue.is_replaced:
+            degraded.add("catalogue-replaced")
         if self._banks.being_deleted:
             degraded.add("deletion-incomplete")
         return EngineHealth(
@@ -87,6 +92,11 @@ class Maintenance(BankAccess):
             sqlite=sqlite3.sqlite_version,
             embedder=self._ranking.embedder,
         )
+
+    async def recover_banks(self) -> Recovered:
+        recovered = await self._banks.recover()
+        log.info("banks.recovered", banks=len(recovered.banks), refused=len(recovered.refused))
+        return recovered
 
     async def check(self, bank: str) -> Checked:
         bank = bank_argument(bank)
@@ -184,7 +194,7 @@ class Maintenance(BankAccess):
 
             def claimed(connection: Connection) -> None:
                 migrate(connection, "bank", path=database)
-                claim(connection, known.id)
+                claim(connection, known)
 
             def exchange() -> None:
                 (directory / SNAPSHOT).unlink(missing_ok=True)
