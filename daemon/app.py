@@ -22,8 +22,9 @@ import structlog
 from anyio.abc import TaskGroup
 
 from daemon.config import Embedding, Settings
-from daemon.dialect_names import chosen
+from daemon.dialect_names import DIALECTS, HARNESS, chosen
 from daemon.dialects.registry import build, instructions
+from daemon.dialects.registry import load as load_dialect
 from daemon.exit_codes import CANNOT_CREATE, CONFIG, OK, Exit
 from daemon.memory.bank_administration import AnyVerb, Caretaker, Done, refused
 from daemon.memory.completion import MemoryCompletions
@@ -40,6 +41,7 @@ from daemon.rpc.peer import DEFAULT_BANK
 from daemon.rpc.services import Services, make_gate, make_services
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.shutdown import Shutdown
+from daemon.tools.bound_tool import BoundTool
 from daemon.tools.surface import Surface
 from daemon.tools.toolkit import Toolkit
 from daemon.transports import unix
@@ -56,6 +58,7 @@ from store.sqlite.search.hybrid import HybridRanking
 from store.validate import bank_name
 
 if TYPE_CHECKING:
+    from daemon.lua.offering import OfferedScripts
     from daemon.transports.http.server import Bound, HttpServer
 
 DRAIN_SECONDS: Final = 1.2
@@ -77,10 +80,17 @@ def _fixture_surface() -> Surface:
 class DialectSurfaces:
     """The surfaces of all combinations of dialects, each created when first needed."""
 
-    def __init__(self, settings: Settings, toolkit: Toolkit) -> None:
+    def __init__(
+        self, settings: Settings, toolkit: Toolkit, scripts: "OfferedScripts | None" = None
+    ) -> None:
         self._settings = settings
         self._toolkit = toolkit
+        self._scripts = scripts
         self._made: dict[str, Surface] = {}
+
+    @property
+    def made(self) -> list[Surface]:
+        return list(self._made.values())
 
     def __call__(self, dialects: str = "", *, fixtures: bool = False) -> Surface:
         dialects = dialects or self._settings.dialects
@@ -91,9 +101,14 @@ class DialectSurfaces:
         found = self._made.get(dialects)
         if found is None:
             names = chosen(dialects)
+            tools = build(names, self._toolkit)
+            # Scripts are part of Context Harness.
+            if self._scripts is not None and HARNESS in names:
+                self._scripts.join(tools, load_dialect(HARNESS))
             found = self._made[dialects] = Surface(
                 name=dialects,
-                tools=build(names, self._toolkit),
+                tools=tools,
+                changing=frozenset({"tools"}) if self._scripts is not None else frozenset(),
                 instructions=instructions(names),
                 resources=MemoryResources(self._toolkit),
                 prompts=MemoryPrompts(self._toolkit),
@@ -163,28 +178,63 @@ def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
     raise failure
 
 
-def _make_services(settings: Settings, tasks: TaskGroup, store: Opened) -> Services:
-    toolkit = Toolkit(
-        engine=store.engine,
+def _toolkit(settings: Settings, engine: Engine) -> Toolkit:
+    return Toolkit(
+        engine=engine,
         now=wall_clock,
         final_limit=settings.final_limit,
         api_key=settings.api_key,
         answer_bytes=settings.answer_bytes,
     )
+
+
+@asynccontextmanager
+async def _scripts(settings: Settings, engine: Engine) -> AsyncGenerator["OfferedScripts | None"]:
+    """The Lua tools, loaded; None if the settings name no scripts."""
+    if not settings.scripts.are_used or settings.fixtures:
+        yield None
+        return
+    from daemon.lua.offering import open_scripts  # most users have no scripts
+
+    toolkit = _toolkit(settings, engine)
+    harness = load_dialect(HARNESS)
+    built_in = {
+        spec.name: BoundTool(spec, harness, settings.answer_bytes)
+        for spec in harness.tools(toolkit)
+    }
+    reserved = build(DIALECTS, toolkit).names() | {"list"}  # GET /tools/list
+    async with open_scripts(
+        settings.scripts, built_in, reserved, result_bytes=settings.answer_bytes
+    ) as offered:
+        yield offered
+
+
+def _make_services(
+    settings: Settings, tasks: TaskGroup, store: Opened, scripts: "OfferedScripts | None"
+) -> Services:
+    surfaces = DialectSurfaces(settings, _toolkit(settings, store.engine), scripts)
     gate = make_gate(settings, time.monotonic)
     telemetry = find_opentelemetry()
     if telemetry is not None:
         tasks.start_soon(activate, telemetry, gate.trace)
-    return make_services(
+    services = make_services(
         settings,
         tasks=tasks,
         clock=time.monotonic,
         gate=gate,
         sessions=store.sessions,
-        surfaces=DialectSurfaces(settings, toolkit),
+        surfaces=surfaces,
         engine=store.engine.health,
         caretaker=Caretaker(store.engine),
     )
+    if scripts is not None:
+
+        def announce() -> None:
+            for surface in surfaces.made:
+                services.subscriptions.announce(surface, "tools")
+
+        tasks.start_soon(scripts.watch, announce)
+    return services
 
 
 def _prepare(settings: Settings) -> None:
@@ -214,8 +264,12 @@ async def serve(
         inode = 0 if passed else settings.socket.lstat().st_ino
         try:
             bound = _bind_http(settings) if http and not is_spawned else None
-            async with opened(settings) as store, anyio.create_task_group() as tasks:
-                services = _make_services(settings, tasks, store)
+            async with (
+                opened(settings) as store,
+                _scripts(settings, store.engine) as scripts,
+                anyio.create_task_group() as tasks,
+            ):
+                services = _make_services(settings, tasks, store, scripts)
                 shutdown = services.shutdown
                 _handle_signals(shutdown)
                 # HTTP first, so that `recalld status` over the socket can report its address.
@@ -264,8 +318,12 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
     _prepare(settings)
     # A client may start a second process before the first one has ended, so wait for the lock.
     with owned(settings.lock, "recalld stdio --embedded", settings.start_seconds):
-        async with opened(settings) as store, anyio.create_task_group() as tasks:
-            services = _make_services(settings, tasks, store)
+        async with (
+            opened(settings) as store,
+            _scripts(settings, store.engine) as scripts,
+            anyio.create_task_group() as tasks,
+        ):
+            services = _make_services(settings, tasks, store, scripts)
             shutdown = services.shutdown
             _handle_signals(shutdown)
             wire = StdioWire(services.for_peers)

@@ -10,6 +10,8 @@ from typing import Final
 DIALECTS: Final = ("hindsight", "awareness", "recall", "harness", "native")
 #: The dialects of the four memory systems, which are served by default.
 DEFAULT_DIALECTS: Final = ("hindsight", "awareness", "recall", "harness")
+#: The dialect that Lua scripts belong to.
+HARNESS: Final = "harness"
 
 
 def chosen(names: str) -> list[str]:

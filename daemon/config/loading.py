@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from daemon.config.directories import find_directories
+from daemon.config.scripts import NAMED_TABLES
 from daemon.config.settings import Settings
 from daemon.config.table import SETTINGS, Setting
 from daemon.exit_codes import CONFIG, Exit
@@ -66,6 +67,9 @@ def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
             raise _unknown(path, section, known)
         for name, value in cast("dict[str, Any]", entries).items():
             key = f"{section}.{name}"
+            if key in NAMED_TABLES:
+                values[key] = NAMED_TABLES[key](f"config file {path}: {key}", value)
+                continue
             if key not in known:
                 raise _unknown(path, key, known)
             values[key] = known[key].read(f"config file {path}: {key}", value)

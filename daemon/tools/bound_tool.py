@@ -96,6 +96,8 @@ class BoundTool:
 
     def _writes(self, context: Context) -> bool:
         spec = self.spec
+        if spec.is_open_world:
+            return False
         return not spec.read_only and (context.principal.can_write or not spec.serves_readers)
 
     def _bank_of(self, typed: Any, context: Context) -> str:

@@ -182,7 +182,7 @@ class Rest:
             {
                 "name": spec.name,
                 "description": spec.description,
-                "builtin": True,
+                "builtin": spec.is_built_in,
                 "parameters": spec.describe().input_schema,
             }
             for spec in self._surface.tools.specs()
@@ -218,7 +218,7 @@ class Rest:
         visitor = self._sessions.visitor(principal, "")
         context = RestContext(tool, visitor, self._surface, self._subscriptions, headers)
         body = _json_of(await self._run_tool(call, context))
-        if name not in self._bare:
+        if name not in self._bare and tool.spec.is_built_in:
             body = b'{"result":' + body + b"}"
         await reply(send, 200, body)
 
