@@ -39,7 +39,14 @@ from store.sqlite.bank_access import LONG_READ_SECONDS, BankAccess, in_changes, 
 from store.sqlite.banks import DATABASE
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
-from store.sqlite.maintenance import backup, erase, integrity, portability
+from store.sqlite.maintenance import (
+    backup,
+    checking,
+    erase,
+    integrity,
+    portability,
+    word_index,
+)
 from store.sqlite.migrate import migrate
 from store.sqlite.open_bank import SNAPSHOT, OpenBank, claim
 from store.sqlite.rows import listing, stats
@@ -124,7 +131,7 @@ class Maintenance(BankAccess):
         bank = bank_argument(bank)
         async with self._banks.use(bank) as opened:
             began = time.monotonic()
-            items = await opened.database.write(integrity.rebuild_words)
+            items = await opened.database.maintain(word_index.renew)
             await opened.database.write(integrity.forget_vectors)
             await self._ranking.reset(opened)
             await self._ranking.written(opened)
@@ -304,9 +311,12 @@ class Maintenance(BankAccess):
         return True
 
     async def _check(self, opened: OpenBank) -> Checked:
-        checked = await opened.database.maintain(
-            lambda connection: integrity.check(connection, opened.name)
-        )
+        """Check a copy of the bank, so that neither reads nor writes wait.
+
+        The lock excludes an erase, which would have to wait for the copy to be deleted.
+        """
+        async with opened.copying:
+            checked = await checking.check_copy(opened)
         opened.degraded -= {"damaged"}
         if checked.problems:
             opened.degraded.add("damaged")
