@@ -67,6 +67,11 @@ def _parse(given: list[str]) -> SimpleNamespace:
         from daemon.commands.bank import add_arguments
 
         add_arguments(bank)
+    tool = commands.add_parser("tool", help="write, test and list Lua tools")
+    if given[:1] == ["tool"]:
+        from daemon.commands.tool import add_arguments as add_tool_arguments
+
+        add_tool_arguments(tool)
     stop = commands.add_parser("stop", help="stop the daemon and wait until it has exited")
     stop.add_argument("--socket", metavar="PATH", help="unix socket of the daemon")
     return parser.parse_args(given, SimpleNamespace())
@@ -124,7 +129,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(chosen: SimpleNamespace) -> int:
     command = chosen.command
     if command is None:
-        raise Exit(USAGE, "no command given: use serve, stdio, health, status, bank, token or stop")
+        raise Exit(
+            USAGE, "no command given: use serve, stdio, health, status, bank, token, tool or stop"
+        )
     given: dict[str, Any] = vars(chosen)
     named = ["socket", "fixtures", "dialects", "bind", "token_file"]
     if command != "bank":  # there it names the bank to manage, not the bank for tools
@@ -160,6 +167,11 @@ def _run(chosen: SimpleNamespace) -> int:
         return bank.run(chosen, settings, _administer_bank)
     if command == "token":
         return _token(chosen, settings)
+    if command == "tool":
+        _without_rich()
+        from daemon.commands import tool
+
+        return tool.run(chosen, settings)
     return _serve(command, chosen, settings)
 
 

@@ -4,6 +4,7 @@ Flags override variables, and variables override the file. An unknown key in the
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -68,7 +69,8 @@ def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         for name, value in cast("dict[str, Any]", entries).items():
             key = f"{section}.{name}"
             if key in NAMED_TABLES:
-                values[key] = NAMED_TABLES[key](f"config file {path}: {key}", value)
+                where = partial(_where, path, text)
+                values[key] = NAMED_TABLES[key](where, (section, name), value)
                 continue
             if key not in known:
                 raise _unknown(path, key, known)
@@ -97,6 +99,13 @@ def _read_sources(path: Path, text: str, tables: Any) -> dict[str, dict[str, Any
         where = f"config file {path}: line {line}: {'.'.join(keys)}"
         raise Exit(CONFIG, f"{where}: {mistake.rule}{hint}") from None
     return found
+
+
+def _where(path: Path, text: str, *keys: str) -> str:
+    """A place in the config file, for an error message."""
+    from daemon.config.toml_lines import line_of
+
+    return f"config file {path}: line {line_of(text, keys)}: {'.'.join(keys)}"
 
 
 def _unknown(path: Path, key: str, known: Mapping[str, Setting]) -> Exit:

@@ -27,19 +27,47 @@ from store.errors import InvalidInput, NotFound, StoreError
 MOST_FILES: Final = 10_000
 
 Tools = Mapping[str, BoundTool]
+#: Calls the tool of this name (search, get or sources); raises `HostRefused`.
+Memory = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
 class HostRefused(Exception):
     """A host call is refused; the script sees the message."""
 
 
-class ScriptHost:
-    """The host of one run. Without a context, a script has no memory to search."""
+async def no_memory(_name: str, _arguments: dict[str, Any]) -> Any:
+    """The memory of a script that is only described."""
+    raise HostRefused("there is no memory here")
 
-    def __init__(self, script: Script, tools: Tools, context: Context | None) -> None:
+
+def memory_of(tools: Tools, context: Context) -> Memory:
+    """The memory of a caller: the built-in tools, called with the caller's rights."""
+
+    async def call(name: str, arguments: dict[str, Any]) -> Any:
+        tool = tools[name]
+        try:
+            answer = tool.call(Raw(msgspec.json.encode(arguments)), context)
+            if isinstance(answer, Awaitable):
+                answer = await answer
+        except NotFound as error:
+            raise HostRefused(f"document not found: {error.id}") from None
+        except InvalidInput as error:
+            raise HostRefused(f"{tool.argument_name(error.field)}: {error.rule}") from None
+        except (ArgumentsRefused, ToolFailure, Forbidden, StoreError) as error:
+            raise HostRefused(str(error)) from None
+        if not isinstance(answer, CallToolResult) or answer.structured_content is UNSET:
+            raise HostRefused("the tool gave no result")
+        return msgspec.json.decode(answer.structured_content)
+
+    return call
+
+
+class ScriptHost:
+    """The host of one run."""
+
+    def __init__(self, script: Script, memory: Memory) -> None:
         self._script = script
-        self._tools = tools
-        self._context = context
+        self._memory = memory
 
     async def __call__(self, ask: Ask) -> Reply:
         work = _FUNCTIONS.get(ask.name)
@@ -63,35 +91,14 @@ class ScriptHost:
         )  # the form of agents in the original
         if "source" in filters:
             given.setdefault("source", filters["source"])
-        found = await self._call("search", given)
+        found = await self._memory("search", given)
         return found["results"]
 
     async def get(self, id: Any) -> Any:
-        return await self._call("get", {"id": id})
+        return await self._memory("get", {"id": id})
 
     async def sources(self) -> Any:
-        return (await self._call("sources", {}))["sources"]
-
-    async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
-        tool, context = self._tools.get(name), self._context
-        if tool is None or context is None:
-            raise HostRefused("there is no memory here")
-        try:
-            encoded = msgspec.json.encode(arguments)
-            answer = tool.call(Raw(encoded), context)
-            if isinstance(answer, Awaitable):
-                answer = await answer
-        except NotFound as error:
-            raise HostRefused(f"document not found: {error.id}") from None
-        except InvalidInput as error:
-            raise HostRefused(f"{tool.argument_name(error.field)}: {error.rule}") from None
-        except (ArgumentsRefused, ToolFailure, Forbidden, StoreError) as error:
-            raise HostRefused(str(error)) from None
-        except (msgspec.EncodeError, TypeError):
-            raise HostRefused("the arguments are not JSON") from None
-        if not isinstance(answer, CallToolResult) or answer.structured_content is UNSET:
-            raise HostRefused("the tool gave no result")
-        return msgspec.json.decode(answer.structured_content)
+        return (await self._memory("sources", {}))["sources"]
 
     # --- files ---------------------------------------------------------------------------------
 

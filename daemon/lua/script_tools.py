@@ -18,8 +18,8 @@ import structlog
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from daemon.config.scripts import NAME, ScriptEntry, Scripts
-from daemon.lua.host import ScriptHost, Tools
+from daemon.config.scripts import NAME, NAME_RULE, ScriptEntry, Scripts
+from daemon.lua.host import Memory, ScriptHost, Tools, memory_of, no_memory
 from daemon.lua.messages import Finished, Note
 from daemon.lua.parameters import (
     Misdeclared,
@@ -28,6 +28,7 @@ from daemon.lua.parameters import (
     read_parameters,
     schema,
 )
+from daemon.lua.process import Listen
 from daemon.lua.runner import KEPT, Runner
 from daemon.lua.script import Script, ScriptUnreadable, read_script, signature
 from daemon.tools.context import Context
@@ -169,7 +170,7 @@ async def describe_script(script: Script, runner: Runner) -> dict[str, Any]:
     """The table that a script sets, without its functions."""
     run = script.run("", [], runner.limits)
     run = replace(run, seconds=min(LOAD_SECONDS, script.seconds))
-    finished = await runner.run(run, ScriptHost(script, {}, None), _ignore)
+    finished = await runner.run(run, ScriptHost(script, no_memory), _ignore)
     table = msgspec.json.decode(finished.result)
     return cast("dict[str, Any]", table) if isinstance(table, dict) else {}
 
@@ -181,7 +182,7 @@ def _ignore(_note: Note) -> None:
 def _spec(script: Script, table: dict[str, Any], runner: Runner, built_in: Tools) -> ToolSpec:
     name = script.name or table.get("name") or script.path.stem
     if not isinstance(name, str) or NAME.fullmatch(name) is None:
-        raise Misdeclared("name: must have 1 to 64 letters, digits, hyphens, underscores or dots")
+        raise Misdeclared(f"name: {NAME_RULE}")
     description = table.get("description")
     if not isinstance(description, str) or not description.strip():
         description = f"Lua tool: {name}"
@@ -211,21 +212,17 @@ async def _call(
     def listen(note: Note) -> None:
         log.log(_LEVELS[note.level], "script.log", tool=name, text=note.text)
 
-    finished = await call_tool(script, as_table(arguments), runner, built_in, context, listen)
+    memory = memory_of(built_in, context)
+    finished = await call_tool(script, as_table(arguments), runner, memory, listen)
     return answer(finished.result)
 
 
 async def call_tool(
-    script: Script,
-    arguments: dict[str, Any],
-    runner: Runner,
-    built_in: Tools,
-    context: Context | None,
-    listen: Any,
+    script: Script, arguments: dict[str, Any], runner: Runner, memory: Memory, listen: Listen
 ) -> Finished:
     """Run `tool.execute(arguments, context)`."""
     run = script.run("execute", [arguments], runner.limits)
-    return await runner.run(run, ScriptHost(script, built_in, context), listen)
+    return await runner.run(run, ScriptHost(script, memory), listen)
 
 
 #: The numbers of structlog's levels.
