@@ -12,7 +12,6 @@ import signal
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,14 +21,9 @@ import structlog
 from anyio.abc import TaskGroup
 
 from daemon.config import Embedding, Settings
-from daemon.dialect_names import DIALECTS, HARNESS, chosen
-from daemon.dialects.registry import build, instructions
-from daemon.dialects.registry import load as load_dialect
+from daemon.dialect_names import chosen
 from daemon.exit_codes import CANNOT_CREATE, CONFIG, OK, Exit
 from daemon.memory.bank_administration import AnyVerb, Caretaker, Done, refused
-from daemon.memory.completion import MemoryCompletions
-from daemon.memory.prompts import MemoryPrompts
-from daemon.memory.resources import MemoryResources
 from daemon.operations import directories, logs
 from daemon.operations.descriptors import Descriptors
 from daemon.operations.locks import owned
@@ -41,9 +35,7 @@ from daemon.rpc.peer import DEFAULT_BANK
 from daemon.rpc.services import Services, make_gate, make_services
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.shutdown import Shutdown
-from daemon.tools.bound_tool import BoundTool
-from daemon.tools.surface import Surface
-from daemon.tools.toolkit import Toolkit
+from daemon.surfaces import DialectSurfaces, make_toolkit, open_offered
 from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
 from daemon.version import VERSION
@@ -52,7 +44,6 @@ from store.embedding.endpoint import EndpointSettings
 from store.embedding.selection import EmbeddingSettings, choose_embedder
 from store.engine import Engine, Progress
 from store.errors import EmbedderFailed, InvalidInput, StoreError
-from store.sqlite.catalogue import wall_clock
 from store.sqlite.engine import open_engine
 from store.sqlite.search.hybrid import HybridRanking
 from store.validate import bank_name
@@ -68,53 +59,6 @@ PARENT_SECONDS: Final = 2.0
 CHECK_SECONDS: Final = 2.0
 
 log: Final = structlog.get_logger()
-
-
-@cache
-def _fixture_surface() -> Surface:
-    from daemon.fixtures import surface  # test data; ordinary use does not import it
-
-    return surface()
-
-
-class DialectSurfaces:
-    """The surfaces of all combinations of dialects, each created when first needed."""
-
-    def __init__(
-        self, settings: Settings, toolkit: Toolkit, scripts: "OfferedScripts | None" = None
-    ) -> None:
-        self._settings = settings
-        self._toolkit = toolkit
-        self._scripts = scripts
-        self._made: dict[str, Surface] = {}
-
-    @property
-    def made(self) -> list[Surface]:
-        return list(self._made.values())
-
-    def __call__(self, dialects: str = "", *, fixtures: bool = False) -> Surface:
-        dialects = dialects or self._settings.dialects
-        if self._settings.fixtures:
-            return _fixture_surface()
-        if fixtures:
-            raise LookupError("fixtures: this daemon was started without --fixtures")
-        found = self._made.get(dialects)
-        if found is None:
-            names = chosen(dialects)
-            tools = build(names, self._toolkit)
-            # Scripts are part of Context Harness.
-            if self._scripts is not None and HARNESS in names:
-                self._scripts.join(tools, load_dialect(HARNESS))
-            found = self._made[dialects] = Surface(
-                name=dialects,
-                tools=tools,
-                changing=frozenset({"tools"}) if self._scripts is not None else frozenset(),
-                instructions=instructions(names),
-                resources=MemoryResources(self._toolkit),
-                prompts=MemoryPrompts(self._toolkit),
-                completions=MemoryCompletions(self._toolkit),
-            )
-        return found
 
 
 class Opened(NamedTuple):
@@ -178,41 +122,10 @@ def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
     raise failure
 
 
-def _toolkit(settings: Settings, engine: Engine) -> Toolkit:
-    return Toolkit(
-        engine=engine,
-        now=wall_clock,
-        final_limit=settings.final_limit,
-        api_key=settings.api_key,
-        answer_bytes=settings.answer_bytes,
-    )
-
-
-@asynccontextmanager
-async def _scripts(settings: Settings, engine: Engine) -> AsyncGenerator["OfferedScripts | None"]:
-    """The Lua tools, loaded; None if the settings name no scripts."""
-    if not settings.scripts.are_used or settings.fixtures:
-        yield None
-        return
-    from daemon.lua.offering import open_scripts  # most users have no scripts
-
-    toolkit = _toolkit(settings, engine)
-    harness = load_dialect(HARNESS)
-    built_in = {
-        spec.name: BoundTool(spec, harness, settings.answer_bytes)
-        for spec in harness.tools(toolkit)
-    }
-    reserved = build(DIALECTS, toolkit).names() | {"list"}  # GET /tools/list
-    async with open_scripts(
-        settings.scripts, built_in, reserved, result_bytes=settings.answer_bytes
-    ) as offered:
-        yield offered
-
-
 def _make_services(
     settings: Settings, tasks: TaskGroup, store: Opened, scripts: "OfferedScripts | None"
 ) -> Services:
-    surfaces = DialectSurfaces(settings, _toolkit(settings, store.engine), scripts)
+    surfaces = DialectSurfaces(settings, make_toolkit(settings, store.engine), scripts)
     gate = make_gate(settings, time.monotonic)
     telemetry = find_opentelemetry()
     if telemetry is not None:
@@ -266,7 +179,7 @@ async def serve(
             bound = _bind_http(settings) if http and not is_spawned else None
             async with (
                 opened(settings) as store,
-                _scripts(settings, store.engine) as scripts,
+                open_offered(settings, store.engine) as scripts,
                 anyio.create_task_group() as tasks,
             ):
                 services = _make_services(settings, tasks, store, scripts)
@@ -320,7 +233,7 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
     with owned(settings.lock, "recalld stdio --embedded", settings.start_seconds):
         async with (
             opened(settings) as store,
-            _scripts(settings, store.engine) as scripts,
+            open_offered(settings, store.engine) as scripts,
             anyio.create_task_group() as tasks,
         ):
             services = _make_services(settings, tasks, store, scripts)

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from daemon.app import DialectSurfaces
+from daemon.surfaces import DialectSurfaces
 from daemon.tools.toolkit import Toolkit
 from store.sqlite.catalogue import wall_clock
 from store.sqlite.engine import open_engine
