@@ -12,7 +12,6 @@ import signal
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -23,12 +22,8 @@ from anyio.abc import TaskGroup
 
 from daemon.config import Embedding, Settings
 from daemon.dialect_names import chosen
-from daemon.dialects.registry import build, instructions
 from daemon.exit_codes import CANNOT_CREATE, CONFIG, OK, Exit
 from daemon.memory.bank_administration import AnyVerb, Caretaker, Done, refused
-from daemon.memory.completion import MemoryCompletions
-from daemon.memory.prompts import MemoryPrompts
-from daemon.memory.resources import MemoryResources
 from daemon.operations import directories, logs
 from daemon.operations.descriptors import Descriptors
 from daemon.operations.locks import owned
@@ -44,8 +39,7 @@ from daemon.sources import administration as source_verbs
 from daemon.sources.connectors.factories import Connectors
 from daemon.sources.sync.keeper import Sources
 from daemon.sources.sync.reporting import SourceProgress, followed
-from daemon.tools.surface import Surface
-from daemon.tools.toolkit import Toolkit
+from daemon.surfaces import DialectSurfaces, make_toolkit, open_offered
 from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
 from daemon.version import VERSION
@@ -60,6 +54,7 @@ from store.sqlite.search.hybrid import HybridRanking
 from store.validate import bank_name
 
 if TYPE_CHECKING:
+    from daemon.lua.offering import OfferedScripts
     from daemon.transports.http.server import Bound, HttpServer
 
 DRAIN_SECONDS: Final = 1.2
@@ -69,41 +64,6 @@ PARENT_SECONDS: Final = 2.0
 CHECK_SECONDS: Final = 2.0
 
 log: Final = structlog.get_logger()
-
-
-@cache
-def _fixture_surface() -> Surface:
-    from daemon.fixtures import surface  # test data; ordinary use does not import it
-
-    return surface()
-
-
-class DialectSurfaces:
-    """The surfaces of all combinations of dialects, each created when first needed."""
-
-    def __init__(self, settings: Settings, toolkit: Toolkit) -> None:
-        self._settings = settings
-        self._toolkit = toolkit
-        self._made: dict[str, Surface] = {}
-
-    def __call__(self, dialects: str = "", *, fixtures: bool = False) -> Surface:
-        dialects = dialects or self._settings.dialects
-        if self._settings.fixtures:
-            return _fixture_surface()
-        if fixtures:
-            raise LookupError("fixtures: this daemon was started without --fixtures")
-        found = self._made.get(dialects)
-        if found is None:
-            names = chosen(dialects)
-            found = self._made[dialects] = Surface(
-                name=dialects,
-                tools=build(names, self._toolkit),
-                instructions=instructions(names),
-                resources=MemoryResources(self._toolkit),
-                prompts=MemoryPrompts(self._toolkit),
-                completions=MemoryCompletions(self._toolkit),
-            )
-        return found
 
 
 class Opened(NamedTuple):
@@ -127,7 +87,10 @@ async def opened(settings: Settings) -> AsyncGenerator[Opened]:
         except (StoreError, ExceptionGroup) as failure:
             raise Exit(CANNOT_CREATE, f"the store cannot be opened: {_first(failure)}") from None
         sessions = SessionKeeper(
-            engine.sessions, idle_days=settings.session_idle_days, keep=settings.sessions_keep
+            engine.sessions,
+            idle_days=settings.session_idle_days,
+            keep=settings.sessions_keep,
+            resume_seconds=settings.session_resume_seconds,
         )
         try:
             # These objects live as long as the process; the garbage collector need not visit them.
@@ -179,30 +142,35 @@ def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
     raise failure
 
 
-def _make_services(settings: Settings, tasks: TaskGroup, store: Opened) -> Services:
-    toolkit = Toolkit(
-        engine=store.engine,
-        now=wall_clock,
-        final_limit=settings.final_limit,
-        api_key=settings.api_key,
-        answer_bytes=settings.answer_bytes,
-        sources=store.sources,
+def _make_services(
+    settings: Settings, tasks: TaskGroup, store: Opened, scripts: "OfferedScripts | None"
+) -> Services:
+    surfaces = DialectSurfaces(
+        settings, make_toolkit(settings, store.engine, store.sources), scripts
     )
     gate = make_gate(settings, time.monotonic)
     telemetry = find_opentelemetry()
     if telemetry is not None:
         tasks.start_soon(activate, telemetry, gate.trace)
-    return make_services(
+    services = make_services(
         settings,
         tasks=tasks,
         clock=time.monotonic,
         gate=gate,
         sessions=store.sessions,
-        surfaces=DialectSurfaces(settings, toolkit),
+        surfaces=surfaces,
         engine=store.engine.health,
         caretaker=Caretaker(store.engine),
         sources=store.sources,
     )
+    if scripts is not None:
+
+        def announce() -> None:
+            for surface in surfaces.made:
+                services.subscriptions.announce(surface, "tools")
+
+        tasks.start_soon(scripts.watch, announce)
+    return services
 
 
 def _prepare(settings: Settings) -> None:
@@ -232,8 +200,12 @@ async def serve(
         inode = 0 if passed else settings.socket.lstat().st_ino
         try:
             bound = _bind_http(settings) if http and not is_spawned else None
-            async with opened(settings) as store, anyio.create_task_group() as tasks:
-                services = _make_services(settings, tasks, store)
+            async with (
+                opened(settings) as store,
+                open_offered(settings, store.engine, store.sources) as scripts,
+                anyio.create_task_group() as tasks,
+            ):
+                services = _make_services(settings, tasks, store, scripts)
                 shutdown = services.shutdown
                 _handle_signals(shutdown)
                 # HTTP first, so that `recalld status` over the socket can report its address.
@@ -282,8 +254,12 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
     _prepare(settings)
     # A client may start a second process before the first one has ended, so wait for the lock.
     with owned(settings.lock, "recalld stdio --embedded", settings.start_seconds):
-        async with opened(settings) as store, anyio.create_task_group() as tasks:
-            services = _make_services(settings, tasks, store)
+        async with (
+            opened(settings) as store,
+            open_offered(settings, store.engine, store.sources) as scripts,
+            anyio.create_task_group() as tasks,
+        ):
+            services = _make_services(settings, tasks, store, scripts)
             shutdown = services.shutdown
             _handle_signals(shutdown)
             wire = StdioWire(services.for_peers)

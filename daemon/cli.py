@@ -74,6 +74,11 @@ def _parse(given: list[str]) -> SimpleNamespace:
         from daemon.commands.source import add_arguments as add_source_arguments
 
         add_source_arguments(source)
+    tool = commands.add_parser("tool", help="write, test and list Lua tools")
+    if given[:1] == ["tool"]:
+        from daemon.commands.tool import add_arguments as add_tool_arguments
+
+        add_tool_arguments(tool)
     stop = commands.add_parser("stop", help="stop the daemon and wait until it has exited")
     stop.add_argument("--socket", metavar="PATH", help="unix socket of the daemon")
     return parser.parse_args(given, SimpleNamespace())
@@ -132,7 +137,8 @@ def _run(chosen: SimpleNamespace) -> int:
     command = chosen.command
     if command is None:
         raise Exit(
-            USAGE, "no command given: use serve, stdio, health, status, bank, source, token or stop"
+            USAGE,
+            "no command given: use serve, stdio, health, status, bank, source, token, tool or stop",
         )
     given: dict[str, Any] = vars(chosen)
     named = ["socket", "fixtures", "dialects", "bind", "token_file"]
@@ -173,6 +179,11 @@ def _run(chosen: SimpleNamespace) -> int:
         return source.run(chosen, settings, _administer_source)
     if command == "token":
         return _token(chosen, settings)
+    if command == "tool":
+        _without_rich()
+        from daemon.commands import tool
+
+        return tool.run(chosen, settings)
     return _serve(command, chosen, settings)
 
 

@@ -77,6 +77,8 @@ _TYPE_NAMES: Final = {
     "object": "a JSON object",
 }
 _EXPECTED: Final = re.compile(r"Expected `(\w+)(?: \| null)?`,")
+_STEPS: Final = re.compile(r"[.\[]")
+_POSITION: Final = re.compile(r"\[\d{1,20}+\]$")
 _PLACE: Final = re.compile(r" - at `(?:key` in `)?\$\.?(.*)`$")
 _NO_FILTERS: Final = Filters()
 
@@ -205,7 +207,7 @@ def checked_filters(filters: Filters, place: str = "filters") -> Filters:
     metadata = fields.pop("metadata")
     _make_plain(fields, place)
     plain = _converted(Filters, fields, place)
-    for name in ("sources", "categories", "statuses", "levels"):
+    for name in ("sources", "categories", "statuses", "levels", "tags"):
         if len(getattr(plain, name)) > LIST_LIMIT:
             raise InvalidInput(f"{place}.{name}", f"must not have more than {LIST_LIMIT} entries")
     if len((plain.contains or "").split()) > FILTER_LIMIT:
@@ -334,7 +336,7 @@ def _invalid(error: msgspec.ValidationError, place: str) -> InvalidInput:
     field = f"{place}{inner}" if not place or inner.startswith("[") else _within(place, inner)
     field = field.removesuffix(".")
     expected = _EXPECTED.match(message)
-    choices = _CHOICES.get(re.split(r"[.\[]", re.sub(r"\[\d+\]$", "", field))[-1])
+    choices = _CHOICES.get(_STEPS.split(_POSITION.sub("", field))[-1])
     if message.startswith("Invalid enum value") and choices is not None:
         return InvalidInput(field, f"must be one of {', '.join(choices)}")
     if expected is not None:

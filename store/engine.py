@@ -40,6 +40,7 @@ from store.model import (
     Page,
     Put,
     Query,
+    Recovered,
     Risk,
     SessionActivity,
     Skill,
@@ -143,7 +144,15 @@ class Engine(Protocol):
         title: str | None = None,
         status: str | None = None,
         metadata: Mapping[str, Any] | None = None,
-    ) -> Item: ...
+        tags: Sequence[str] | None = None,
+        occurred_at: int | None = None,
+        expected_text: str | None = None,
+    ) -> Item:
+        """Change the given fields of an item; its id stays.
+
+        With `expected_text`, raises `ItemChanged` if the item has another text.
+        """
+        ...
 
     async def forget(self, bank: str, ids: Sequence[str]) -> Forgotten:
         """Hide items from every operation. `undo` restores them for a limited time."""
@@ -284,6 +293,10 @@ class Engine(Protocol):
     # --- statistics, health, maintenance ---------------------------------------------------
     async def stats(self, bank: str) -> Stats: ...
     async def sessions_in(self, bank: str, *, limit: int = 50) -> list[SessionActivity]: ...
+    async def recover_banks(self) -> Recovered:
+        """Add banks that exist on disk and are not listed to the list again."""
+        ...
+
     def health(self) -> EngineHealth: ...
     async def check(self, bank: str) -> Checked: ...
     async def repair(self, bank: str) -> Checked:

@@ -95,6 +95,14 @@ class KeyReused(StoreError):
         self.key = key
 
 
+class ItemChanged(StoreError):
+    """The item was changed in the meantime, so this change was not made."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(f"item {id!r} was changed in the meantime; this change was not made")
+        self.id = id
+
+
 class UndoExpired(StoreError):
     """The time to undo a forget is over, or nothing was forgotten with this token."""
 

@@ -4,7 +4,7 @@
 `StoreError`; its effect is on stable storage when it returns.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -63,6 +63,18 @@ class Sessions(Protocol):
 
     async def recent(self, *, bank: str | None = None, limit: int = 100) -> list[Session]:
         """Sessions of one bank or of all, most recently seen first."""
+        ...
+
+    async def last_of(
+        self,
+        client_name: str,
+        *,
+        bank: str | None,
+        transports: Sequence[str],
+        seen_within_seconds: float,
+        except_ids: Collection[str] = (),
+    ) -> Session | None:
+        """The session of this client and bank that was seen last; None if it is too long ago."""
         ...
 
     async def touch(self, ids: Iterable[str], *, calls: int = 0) -> None:

@@ -23,6 +23,7 @@ TESTED_BY: Final = {
     "daemon/commands": "tests/daemon/commands",
     "daemon/dialects": "tests/contracts",  # the dialects' documents, through real clients
     "daemon/fixtures": "tests/conformance",  # the tools that conformance suites call
+    "daemon/lua": "tests/daemon/lua",
     "daemon/memory": "tests/daemon/transports/http",
     "daemon/operations": "tests/daemon/transports/http/rest",
     "daemon/rpc": "tests/daemon/rpc",

@@ -6,6 +6,9 @@ and replays the client's handshake, subscriptions and log level, without the cli
 sends the requests that had not been sent, and answers the others with an error
 (`daemon.bridge.pending`). A request is never sent twice.
 
+The bridge connects at once, so that a daemon starts early, and registers when the first message
+has arrived: the name of the client in it decides which session is resumed.
+
 Flow control: each direction buffers at most `BUFFER` bytes; then the bridge stops reading.
 """
 
@@ -21,6 +24,7 @@ from types import FrameType
 from typing import Any, Final
 
 from daemon.bridge import attach
+from daemon.bridge.first_message import client_name
 from daemon.bridge.pending import REPLAY_ID, PendingRequests
 from daemon.config import Settings
 from daemon.exit_codes import OK, UNAVAILABLE, Exit
@@ -46,7 +50,9 @@ class Bridge:
         self._write = write
         self._pending = PendingRequests()
         self._link: socket.socket | None = None
+        self._early_link: socket.socket | None = None
         self._session: str | None = None
+        self._client: str | None = None
         self._from_client = b""
         self._is_long_line = False
         self._to_daemon: deque[bytes] = deque()
@@ -64,7 +70,11 @@ class Bridge:
         """Copy traffic until the client disconnects; returns the exit code."""
         with _NonBlocking(self._read), _NonBlocking(self._write):
             self._catch_signals()
+            self._early_link = attach.connect_or_start(self._settings)
+            first = self._first_message()
+            self._client = client_name(first.partition(b"\n")[0])
             self._attach()
+            self._take(first)
             try:
                 while self._run_once():
                     pass
@@ -76,6 +86,28 @@ class Bridge:
                 if self._link is not None:
                     self._link.close()
         return OK
+
+    def _first_message(self) -> bytes:
+        """Read until the first line is complete, the input ends or the client is gone."""
+        received = b""
+        poll = select.poll()
+        poll.register(self._wake_read, IN)
+        poll.register(self._read, IN)
+        while b"\n" not in received and len(received) <= self._settings.frame_bytes:
+            ready = dict(poll.poll(PARENT_CHECK_MS))
+            if self._wake_read in ready or (not ready and os.getppid() != self._parent):
+                self._end_input()
+                break
+            try:
+                chunk = os.read(self._read, CHUNK) if self._read in ready else None
+            except BlockingIOError:
+                continue
+            except OSError:
+                chunk = b""
+            if chunk == b"":
+                break  # the main loop reads the end of input again
+            received += chunk or b""
+        return received
 
     # --- event loop --------------------------------------------------------------------------
 
@@ -138,6 +170,9 @@ class Bridge:
                 self._from_client = b""
             self._end_input()
             return
+        self._take(chunk)
+
+    def _take(self, chunk: bytes) -> None:
         end = chunk.rfind(b"\n") + 1
         if end:
             self._forward(self._from_client + chunk[:end])
@@ -298,7 +333,8 @@ class Bridge:
     def _attach(self) -> None:
         """Connect (starting a daemon if necessary), register this bridge, replay the handshake."""
         for _ in range(3):
-            link = attach.connect_or_start(self._settings)
+            link = self._early_link or attach.connect_or_start(self._settings)
+            self._early_link = None
             try:
                 if self._register(link):
                     link.settimeout(None)
@@ -324,6 +360,7 @@ class Bridge:
             {
                 "version": VERSION,
                 "session": self._session,
+                "client": self._client,
                 "dialects": settings.dialects,
                 "bank": settings.bank,
                 "fixtures": settings.fixtures,

@@ -46,6 +46,7 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
         return added
 
     verb("list", "list all banks with items, size, quota and creation date", bank=False)
+    verb("recover", "list banks again that are on disk but not in the catalogue", bank=False)
     create = verb("create", "create an empty bank")
     create.add_argument("--quota", metavar="BYTES", help="maximum size in bytes")
     verb("rename", "rename a bank").add_argument("new", metavar="NEW")
@@ -146,7 +147,7 @@ def _print_result(chosen: SimpleNamespace, settings: Settings, result: dict[str,
         message = f"the daemon at {settings.socket} does not answer as recalld does"
         raise Exit(UNAVAILABLE, message) from None
     print_lines([json.dumps(result)] if chosen.json else lines)
-    return DEGRADED if result.get("problems") else OK
+    return DEGRADED if result.get("problems") or result.get("refused") else OK
 
 
 # --- the request -----------------------------------------------------------------------------

@@ -93,6 +93,12 @@ def _list(result: Result) -> list[str]:
     return _table(("BANK", "ITEMS", "SIZE", "QUOTA", "CREATED", ""), rows)
 
 
+def _recovered(result: Result) -> list[str]:
+    found = [f"{bank['bank']}: recovered" for bank in result["banks"]]
+    refused = [f"banks/{each['directory']}: {each['reason']}" for each in result["refused"]]
+    return [*found, *refused] or ["every bank on disk is listed already"]
+
+
 def _backups(result: Result) -> list[str]:
     bank = result["bank"]
     if not result["backups"]:
@@ -181,4 +187,5 @@ _FORMATTERS: Final[dict[str, Callable[[Result], list[str]]]] = {
     "erase": _erased,
     "check": _checked,
     "rebuild": _checked,
+    "recover": _recovered,
 }

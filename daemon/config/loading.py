@@ -4,10 +4,12 @@ Flags override variables, and variables override the file. An unknown key in the
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
 from daemon.config.directories import find_directories
+from daemon.config.scripts import NAMED_TABLES
 from daemon.config.settings import Settings
 from daemon.config.table import SETTINGS, Setting
 from daemon.exit_codes import CONFIG, Exit
@@ -66,6 +68,10 @@ def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
             raise _unknown(path, section, known)
         for name, value in cast("dict[str, Any]", entries).items():
             key = f"{section}.{name}"
+            if key in NAMED_TABLES:
+                where = partial(_where, path, text)
+                values[key] = NAMED_TABLES[key](where, (section, name), value)
+                continue
             if key not in known:
                 raise _unknown(path, key, known)
             values[key] = known[key].read(f"config file {path}: {key}", value)
@@ -93,6 +99,13 @@ def _read_sources(path: Path, text: str, tables: Any) -> dict[str, dict[str, Any
         where = f"config file {path}: line {line}: {'.'.join(keys)}"
         raise Exit(CONFIG, f"{where}: {mistake.rule}{hint}") from None
     return found
+
+
+def _where(path: Path, text: str, *keys: str) -> str:
+    """A place in the config file, for an error message."""
+    from daemon.config.toml_lines import line_of
+
+    return f"config file {path}: line {line_of(text, keys)}: {'.'.join(keys)}"
 
 
 def _unknown(path: Path, key: str, known: Mapping[str, Setting]) -> Exit:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from daemon.config.directories import Directories, socket_path
+from daemon.config.scripts import Scripts
 from daemon.exit_codes import CONFIG, Exit
 
 
@@ -45,6 +46,7 @@ class Settings:
         self.idle_seconds: float = values["daemon.idle_seconds"]
         self.start_seconds: float = values["daemon.start_seconds"]
         self.session_idle_days: float = values["sessions.idle_days"]
+        self.session_resume_seconds: float = values["sessions.resume_seconds"]
         self.sessions_keep: int = values["sessions.keep"]
         self.http_sessions: int = values["limits.http_sessions"]
         self.log_level: str = values["log.level"]
@@ -58,6 +60,7 @@ class Settings:
         self.dialects: str = values["server.dialects"]
         self.final_limit: int = values["retrieval.final_limit"]
         self.embedding = _read_embedding(values)
+        self.scripts = _read_scripts(directories, values)
         self.bank: str = values["server.bank"]
         self.api_key: str = values["server.api_key"]
         self.fixtures: bool = values["server.fixtures"]
@@ -79,6 +82,23 @@ class Settings:
     def log_file(self) -> Path:
         """Log file of a daemon that `recalld stdio` started."""
         return self.directories.state / "daemon.log"
+
+
+def _read_scripts(directories: Directories, values: Mapping[str, Any]) -> Scripts:
+    base = directories.config.parent
+    folder: str = values["tools.dir"]
+    return Scripts(
+        dir=base / Path(folder).expanduser() if folder else None,
+        seconds=values["tools.timeout"],
+        memory_bytes=values["tools.memory_mb"] * 1024 * 1024,
+        processes=values["tools.processes"],
+        hosts=values["tools.allow_hosts"],
+        environment=values["tools.env"],
+        tools=values.get("tools.script", ()),
+        agents=values.get("agents.script", ()),
+        inline_agents=values.get("agents.inline", ()),
+        base=base,
+    )
 
 
 def _read_embedding(values: Mapping[str, Any]) -> Embedding:

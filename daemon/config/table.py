@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from daemon.config.parsers import choice, dialects, flag, integer, names, number, text
+from daemon.config.scripts import LONGEST_SECONDS
 
 MIB: Final = 1024 * 1024
 
@@ -90,6 +91,14 @@ SETTINGS: Final = (
         "a session is deleted after this time without use; fractions are allowed",
     ),
     Setting(
+        "sessions.resume_seconds",
+        ("RECALLD_SESSION_RESUME_SECONDS",),
+        600.0,
+        number(0, 86_400 * 365),
+        "a stdio client that reconnects within this time with the same name and bank resumes its"
+        " session; 0 starts a new session each time",
+    ),
+    Setting(
         "sessions.keep",
         ("RECALLD_SESSIONS_KEEP",),
         1000,
@@ -164,7 +173,7 @@ SETTINGS: Final = (
         ("RECALLD_DIALECTS",),
         "",
         dialects,
-        "comma-separated dialects to serve; all by default",
+        "comma-separated dialects to serve; hindsight, awareness, recall and harness by default",
     ),
     Setting(
         "server.bank",
@@ -179,6 +188,48 @@ SETTINGS: Final = (
         12,
         integer(1, 1000),
         "number of documents that Context Harness `search` returns when no limit is given",
+    ),
+    Setting(
+        "tools.dir",
+        ("RECALLD_TOOLS_DIR",),
+        "",
+        text,
+        "folder of Lua tools; a relative path starts at the folder of the config file",
+    ),
+    Setting(
+        "tools.timeout",
+        ("RECALLD_TOOLS_TIMEOUT",),
+        30.0,
+        number(0.01, LONGEST_SECONDS),
+        "seconds that a Lua script may run; its process is ended after that",
+    ),
+    Setting(
+        "tools.memory_mb",
+        ("RECALLD_TOOLS_MEMORY_MB",),
+        128,
+        integer(8, 8192),
+        "memory of one Lua script, in MiB",
+    ),
+    Setting(
+        "tools.processes",
+        ("RECALLD_TOOLS_PROCESSES",),
+        4,
+        integer(1, 64),
+        "Lua scripts that run at the same time, each in a process of its own; others wait",
+    ),
+    Setting(
+        "tools.allow_hosts",
+        ("RECALLD_TOOLS_ALLOW_HOSTS",),
+        tuple[str, ...](),
+        names,
+        "hosts that Lua scripts may reach over HTTP, such as `api.example.com`; none by default",
+    ),
+    Setting(
+        "tools.env",
+        ("RECALLD_TOOLS_ENV",),
+        tuple[str, ...](),
+        names,
+        "environment variables that Lua scripts may read; none by default",
     ),
     Setting(
         "embedding.url",

@@ -18,7 +18,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from daemon.tools.context import Context
 from daemon.tools.dialect import Dialect
-from daemon.tools.errors import ArgumentsRefused
+from daemon.tools.errors import ArgumentsRefused, ScriptFailed, ScriptTimedOut
 from daemon.tools.specification import NoArguments, ToolSpec
 from daemon.tools.toolkit import Toolkit, full_text, iso
 from protocol.mcp import CallToolResult, error_result
@@ -271,6 +271,10 @@ def _refuse(reason: str) -> CallToolResult:
 def _fail(failure: Exception) -> CallToolResult:
     if isinstance(failure, NotFound):
         body = error_body("not_found", f"document not found: {failure.id}")
+    elif isinstance(failure, ScriptTimedOut):
+        body = error_body("timeout", str(failure))
+    elif isinstance(failure, ScriptFailed):
+        body = error_body("tool_error", str(failure))
     else:
         body = error_body("internal", str(failure))
     return error_result(_encoder.encode(body).decode())

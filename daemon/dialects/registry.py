@@ -10,7 +10,7 @@ from daemon.tools.toolkit import Toolkit
 
 #: The dialect whose tools a model should use if several are served: first the ones whose searches
 #: need no further arguments.
-_PREFERENCE: Final = ("awareness", "hindsight", "recall", "harness")
+_PREFERENCE: Final = ("native", "awareness", "hindsight", "recall", "harness")
 
 
 def load(name: str) -> Dialect:

@@ -27,6 +27,7 @@ from store.errors import (
     EraseIncomplete,
     ImportRefused,
     InvalidInput,
+    ItemChanged,
     NotFound,
     QuotaExceeded,
     StorageBusy,
@@ -99,6 +100,27 @@ class List(Verb, frozen=True, kw_only=True):
                 continue  # deleted in the meantime
             found.append(_described(bank) | about)
         return {"banks": found}
+
+
+class Recover(Verb, frozen=True, kw_only=True):
+    """List banks again that are on disk but not in the catalogue."""
+
+    is_alone = False
+    is_change = False
+
+    @property
+    def banks(self) -> tuple[str, ...]:
+        return ()
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        recovered = await engine.recover_banks()
+        return {
+            "banks": [_described(bank) for bank in recovered.banks],
+            "refused": [
+                {"directory": directory, "reason": reason}
+                for directory, reason in recovered.refused
+            ],
+        }
 
 
 class Create(Verb, frozen=True, kw_only=True):
@@ -259,7 +281,7 @@ class Rebuild(Verb, frozen=True, kw_only=True):
 
 AnyVerb = (
     List | Create | Rename | Quota | Delete | Backup | Backups | Restore | Export | Import
-    | Forget | Undo | Erase | Check | Rebuild
+    | Forget | Undo | Erase | Check | Rebuild | Recover
 )  # fmt: skip
 
 
@@ -305,6 +327,7 @@ _REFUSALS: Final[tuple[tuple[type[StoreError], int, str], ...]] = (
     (BankNotFound, USAGE, "; `recalld bank list` shows those there are"),
     (BankExists, USAGE, "; choose another name"),
     (UndoExpired, USAGE, ""),
+    (ItemChanged, LOCKED, ""),
     (InvalidInput, USAGE, ""),
     (TooManyBanks, CANNOT_CREATE, "; delete one first"),
     (StorageBusy, LOCKED, "; try again when it is done"),

@@ -11,6 +11,7 @@ from daemon.tools.authority import Principal
 from daemon.tools.errors import ToolFailure
 from protocol.connection import Call
 from protocol.errors import Fault, ProtocolError
+from protocol.headers import Headers
 from protocol.jsonrpc import notification
 from protocol.lifecycle import LOG_LEVELS, ClientCapabilities, Implementation
 from protocol.mcp import MessageParams, ProgressParams
@@ -69,6 +70,10 @@ class CallContext:
     @property
     def bank(self) -> str:
         return self._caller.bank
+
+    @property
+    def headers(self) -> Headers | None:
+        return self._caller.headers
 
     @property
     def inputs(self) -> dict[str, Any]:

@@ -15,7 +15,14 @@ from msgspec import Struct
 
 from daemon.tools.authority import Forbidden
 from daemon.tools.bound_tool import BoundTool
-from daemon.tools.errors import ArgumentsRefused, Denied, Missing, ToolFailure
+from daemon.tools.errors import (
+    ArgumentsRefused,
+    Denied,
+    Missing,
+    ScriptFailed,
+    ScriptTimedOut,
+    ToolFailure,
+)
 from protocol.errors import ErrorObject, Fault, ProtocolError, error_object, sentence
 from protocol.mcp import CallToolResult, error_result
 from protocol.revisions import Revision
@@ -25,6 +32,7 @@ from store.errors import (
     EmbedderFailed,
     EraseIncomplete,
     InvalidInput,
+    ItemChanged,
     KeyReused,
     NotFound,
     QuotaExceeded,
@@ -89,6 +97,8 @@ FAULTS: Final[tuple[tuple[type[Exception], Fault, int], ...]] = (
     (DeadlineExceeded, Fault.INTERNAL_ERROR, 408),
     (ArgumentsRefused, Fault.INVALID_PARAMS, 400),
     (Missing, Fault.INTERNAL_ERROR, 404),
+    (ScriptTimedOut, Fault.INTERNAL_ERROR, 408),
+    (ScriptFailed, Fault.INTERNAL_ERROR, 500),
     (ToolFailure, Fault.INTERNAL_ERROR, 400),
     (TextTooLong, Fault.INVALID_PARAMS, 413),
     (InvalidInput, Fault.INVALID_PARAMS, 400),
@@ -97,6 +107,7 @@ FAULTS: Final[tuple[tuple[type[Exception], Fault, int], ...]] = (
     (NotFound, Fault.DATABASE_ERROR, 404),
     (BankExists, Fault.DATABASE_ERROR, 409),
     (KeyReused, Fault.DATABASE_ERROR, 409),
+    (ItemChanged, Fault.DATABASE_ERROR, 409),
     (UndoExpired, Fault.DATABASE_ERROR, 410),
     (QuotaExceeded, Fault.DATABASE_ERROR, 507),
     (TooManyBanks, Fault.DATABASE_ERROR, 507),
@@ -126,6 +137,8 @@ def refusal(tool: BoundTool, failure: Exception, revision: Revision) -> CallTool
     """
     if isinstance(failure, Denied):
         return tool.dialect.refuse(str(failure))
+    if isinstance(failure, (ScriptFailed, ScriptTimedOut)) and tool.dialect.fail is not None:
+        return tool.dialect.fail(failure)
     if isinstance(failure, (ToolFailure, Forbidden)):
         return error_result(str(failure))
     if isinstance(failure, (ArgumentsRefused, InvalidInput)):
@@ -175,11 +188,12 @@ def failure_for(failure: Exception, revision: Revision | None, **where: Any) -> 
     status = status_of(failure)
     if isinstance(failure, ProtocolError):
         reason = sentence(failure.details)
-    elif status == 500 and not isinstance(failure, StoreError):
+    elif status == 500 and not isinstance(failure, (StoreError, ScriptFailed)):
         reason = error.message
     else:
         reason = sentence(str(failure))
-    is_tool_error = isinstance(failure, ToolFailure) and not isinstance(failure, Missing)
+    has_own_code = isinstance(failure, (Missing, ScriptTimedOut))
+    is_tool_error = isinstance(failure, ToolFailure) and not has_own_code
     return Failure(
         error=error,
         status=status,

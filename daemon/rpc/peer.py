@@ -88,6 +88,8 @@ class AttachParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
     version: str
     session: str | None = None
+    #: The name of the client, if its first message says it.
+    client: str | None = None
     dialects: str = ""
     bank: str = ""
     fixtures: bool = False
@@ -143,6 +145,7 @@ class Peer:
         self._pending: dict[int, Pending] = {}
         self._client_requests = ClientRequests()
         self._resume: str | None = None
+        self._client_name: str | None = None
         self._rate_limit: int | None = None
         self._session_ready: anyio.Event | None = None
         services.connections.join(self)
@@ -305,6 +308,7 @@ class Peer:
         left = {"recalld/attach"} if params.version == VERSION else _OTHER_VERSION
         self.connection.lifecycle.offered = self.surface.offered(self._private & left)
         self._resume = params.session
+        self._client_name = params.client
         self._rate_limit = params.rate_limit
         self.window = self._services.limiter.window(self.name, self._rate_limit)
         self.log_level = params.log_level or self.log_level
@@ -330,10 +334,12 @@ class Peer:
                 self.session_id = await services.sessions.open(
                     resume=self._resume,
                     transport=self.transport,
-                    client_name=handshake.client.name if handshake else None,
+                    client_name=handshake.client.name if handshake else self._client_name,
                     client_version=handshake.client.version if handshake else None,
                     bank=self.bank,
                 )
+                if self._is_closed:
+                    services.sessions.release(self.session_id)
                 self.window = services.limiter.rename(self.name, self.session_id, self._rate_limit)
                 self._session_ready.set()
         await self._session_ready.wait()
@@ -356,6 +362,8 @@ class Peer:
         self._client_requests.close()
         self._room.set()
         self._services.subscriptions.unfollow(self.follower)
+        if self.session_id is not None:
+            self._services.sessions.release(self.session_id)
         self._services.connections.leave(self)
 
     def cancel_all(self) -> None:

@@ -3,6 +3,10 @@
 A session is committed before its id is given to anyone. If the store cannot write (a full disk),
 the session lives in memory only and health reports it, because storing memories matters more than
 storing sessions. It is saved as soon as the store works again.
+
+An editor that restarts opens a new connection without knowing its old session id. A client on a
+byte stream therefore resumes the last session of the same client name and bank if that session
+was seen at most `sessions.resume_seconds` ago and no connection uses it.
 """
 
 import secrets
@@ -15,6 +19,9 @@ from store.model import Handle
 from store.sessions import Sessions
 
 log: Final = structlog.get_logger()
+
+#: Transports whose clients cannot name their session. HTTP clients have a session handle.
+_BYTE_STREAMS: Final = ("stdio", "unix")
 
 
 class _Unsaved(NamedTuple):
@@ -29,12 +36,17 @@ class _Unsaved(NamedTuple):
 class SessionKeeper:
     """Creates, resumes, touches and expires sessions; a store failure never fails a call."""
 
-    def __init__(self, sessions: Sessions, *, idle_days: float, keep: int) -> None:
+    def __init__(
+        self, sessions: Sessions, *, idle_days: float, keep: int, resume_seconds: float = 0.0
+    ) -> None:
         self._sessions = sessions
         self._handles = sessions.handles
         self._idle_seconds = idle_days * 86_400.0
         self._keep = keep
+        self._resume_seconds = resume_seconds
         self._seen: set[str] = set()
+        #: Sessions of open connections on byte streams, with the number of connections.
+        self._held: dict[str, int] = {}
         #: Sessions that live in memory only, until the store works again.
         self._unsaved: dict[str, _Unsaved] = {}
         #: The problem that health reports; empty while sessions are saved.
@@ -49,12 +61,32 @@ class SessionKeeper:
         client_version: str | None,
         bank: str | None,
     ) -> str:
-        """The id of a session: `resume` if it is known, else a new one."""
+        """The id of a session: `resume` if it is known, else the client's last one, or a new one.
+
+        A session on a byte stream is held for its connection until `release`.
+        """
+        id = await self._open(resume, transport, client_name, client_version, bank)
+        if transport in _BYTE_STREAMS:
+            self._held[id] = self._held.get(id, 0) + 1
+        return id
+
+    async def _open(
+        self,
+        resume: str | None,
+        transport: str,
+        client_name: str | None,
+        client_version: str | None,
+        bank: str | None,
+    ) -> str:
         try:
             if resume is not None:
                 known = await self._sessions.resume(resume)
                 if known is not None:
                     return known.id
+            elif client_name and transport in _BYTE_STREAMS:
+                last = await self._last_of(client_name, bank)
+                if last is not None:
+                    return last
             session = await self._sessions.mint(
                 client_name=client_name,
                 client_version=client_version,
@@ -72,6 +104,39 @@ class SessionKeeper:
             self.trouble = ""
         log.info("session.minted", session=session.id, transport=transport)
         return session.id
+
+    async def _last_of(self, client_name: str, bank: str | None) -> str | None:
+        """The session that a client without a session id continues; None if there is none."""
+        if not self._resume_seconds:
+            return None
+        seen, self._seen = self._seen, set()
+        try:
+            await self._sessions.touch(seen)  # the stored times lag behind
+        except StoreError:
+            self._seen |= seen
+            raise
+        last = await self._sessions.last_of(
+            client_name,
+            bank=bank,
+            transports=_BYTE_STREAMS,
+            seen_within_seconds=self._resume_seconds,
+            except_ids=tuple(self._held),
+        )
+        if last is None or await self._sessions.resume(last.id) is None:
+            return None
+        if last.id in self._held:
+            return None  # another connection was faster
+        log.info("session.resumed", session=last.id)
+        return last.id
+
+    def release(self, session: str) -> None:
+        """The connection that held the session is closed."""
+        left = self._held.get(session, 0) - 1
+        if left > 0:
+            self._held[session] = left
+        else:
+            self._held.pop(session, None)
+        self.mark_seen(session)
 
     async def describe(self, session: str, client_name: str, client_version: str) -> None:
         try:

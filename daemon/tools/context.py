@@ -3,6 +3,7 @@
 from typing import Any, Protocol
 
 from daemon.tools.authority import Principal
+from protocol.headers import Headers
 from protocol.lifecycle import ClientCapabilities, Implementation
 from protocol.revisions import Revision
 
@@ -36,6 +37,11 @@ class Context(Protocol):
     @property
     def state(self) -> str | None:
         """The `request_state` of an earlier round, as the client sent it back."""
+        ...
+
+    @property
+    def headers(self) -> Headers | None:
+        """The HTTP headers of the call; None on other transports."""
         ...
 
     async def session(self) -> str:

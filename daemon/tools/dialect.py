@@ -34,6 +34,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     fail: Callable[[Exception], CallToolResult] | None = None
     #: Engine field to argument name, so that a refusal names the argument the caller sent.
     fields: Mapping[str, str] = {}
+    #: Optional argument to HTTP header (lower case) that supplies it when a call does not.
+    headers: Mapping[str, str] = {}
     #: Tells a model which tools to search and store with; part of the server's instructions.
     instructions: str = ""
 

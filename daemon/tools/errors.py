@@ -9,6 +9,14 @@ class ToolFailure(Exception):
     """The tool understood the call and cannot do it; the message is shown to the caller."""
 
 
+class ScriptFailed(ToolFailure):
+    """A script raised an error; the message has its file and line where they are known."""
+
+
+class ScriptTimedOut(ToolFailure):
+    """A script exceeded its time limit; its process was ended."""
+
+
 class Denied(ToolFailure):
     """A refusal in the dialect's own form (`Dialect.refuse`); nothing was changed."""
 

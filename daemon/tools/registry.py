@@ -58,6 +58,10 @@ class Registry:
     def find(self, name: str) -> BoundTool | None:
         return self._tools.get(name) or self._aliases.get(name)
 
+    def names(self) -> frozenset[str]:
+        """All names and aliases."""
+        return frozenset(self._tools) | frozenset(self._aliases)
+
     def specs(self) -> list[ToolSpec]:
         """The tools in the order of `tools/list`."""
         return list(self._listed)

@@ -40,6 +40,10 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     #: Whether a call of a destructive tool with these arguments would destroy something.
     would_destroy: Callable[[Any], bool] = _always
     idempotent: bool = False
+    #: False for a tool that a script defines. Its result is `{"result": …}`, as REST answers.
+    is_built_in: bool = True
+    #: Whether the tool may have effects outside of recalld. It does not write to a bank.
+    is_open_world: bool = False
     #: Replaces the schema generated from `arguments` where the source document fixes the wording.
     input_schema: dict[str, Any] | None = None
     #: Engine field to argument name, for this tool only; other fields follow `Dialect.fields`.
@@ -65,6 +69,6 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
                 read_only_hint=self.read_only,
                 destructive_hint=UNSET if self.read_only else self.destructive,
                 idempotent_hint=UNSET if self.read_only else self.idempotent,
-                open_world_hint=False,
+                open_world_hint=self.is_open_world,
             ),
         )

@@ -30,10 +30,10 @@ from typing import Any, Final
 import anyio
 import anyio.abc
 
-from daemon.app import DialectSurfaces
 from daemon.config import Settings, load
 from daemon.rpc.services import make_gate, make_services
 from daemon.rpc.sessions import SessionKeeper
+from daemon.surfaces import DialectSurfaces
 from daemon.tools.toolkit import Toolkit
 from daemon.transports import unix
 from scripts.benches.support import awareness_calls

@@ -84,6 +84,13 @@ class EngineHealth(Struct, frozen=True, kw_only=True):
     embedder: str | None = None
 
 
+class Recovered(Struct, frozen=True, kw_only=True):
+    """Banks that the catalogue lists again, and directories that are not banks, with the reason."""
+
+    banks: tuple[Bank, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+
+
 class Exported(Struct, frozen=True, kw_only=True):
     """The result of an export."""
 

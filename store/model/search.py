@@ -24,6 +24,7 @@ class Filters(Struct, frozen=True, kw_only=True):
     categories: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()  # an item must have all of them
     actor: str | None = None
     event_type: str | None = None
     since: Integer | None = None  # occurred_at, inclusive

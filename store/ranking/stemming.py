@@ -11,7 +11,6 @@ from typing import Final
 _Rules = tuple[tuple[str, str], ...]
 
 _PLAIN: Final = re.compile(r"[a-z]{4,40}")
-_VOWEL_GROUPS: Final = re.compile(r"v+c+")
 
 _STEP_2: Final[_Rules] = (
     ("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"),
@@ -57,7 +56,8 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    return len(_VOWEL_GROUPS.findall(_shape(word)))
+    """The number of groups of vowels that a consonant follows."""
+    return _shape(word).count("vc")
 
 
 def _has_vowel(word: str) -> bool:

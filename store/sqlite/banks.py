@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -30,14 +31,15 @@ from store.errors import (
     StoreError,
     TooManyBanks,
 )
-from store.model import Bank
-from store.sqlite.catalogue import Catalogue
+from store.model import Bank, Recovered
+from store.sqlite.catalogue import BANKS, Catalogue
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
 from store.sqlite.files import make_private_directory, sync_directory
+from store.sqlite.maintenance import recovery
 from store.sqlite.maintenance.erase import finish
 from store.sqlite.migrate import migrate
-from store.sqlite.open_bank import OpenBank, claim
+from store.sqlite.open_bank import OpenBank, claim, describe
 from store.sqlite.storage_errors import BROKEN, file_error, file_errors, storage_error
 from store.validate import bank_name, check_range
 
@@ -45,7 +47,7 @@ OPEN_LIMIT: Final = 64
 WARM: Final = 24  # open banks that keep idle readers, which cost file descriptors
 BANK_LIMIT: Final = 10_000
 QUOTA_LIMIT: Final = 2**62
-DATABASE: Final = "bank.db"
+DATABASE: Final = recovery.DATABASE
 
 
 class Banks:
@@ -53,7 +55,7 @@ class Banks:
 
     def __init__(self, catalogue: Catalogue, *, open_limit: int = OPEN_LIMIT) -> None:
         self._catalogue = catalogue
-        self._directory = catalogue.directory / "banks"
+        self._directory = catalogue.directory / BANKS
         self._open_limit = open_limit
         self._lock = anyio.Lock()
         self._by_name: dict[str, Bank] = {}
@@ -61,6 +63,7 @@ class Banks:
         self._barred: set[str] = set()
         self.unfinished: set[str] = set()  # ids of banks with an unfinished erase
         self.being_deleted: set[str] = set()  # ids of deleted banks whose files still exist
+        self.orphans: frozenset[str] = frozenset()  # directories that the catalogue does not list
         self._closed = False
         self.before_closing: Callable[[OpenBank], Awaitable[None]] | None = None
 
@@ -84,6 +87,38 @@ class Banks:
         for id in leaving:
             with suppress(StoreError):  # reported by `health`; the other banks must open
                 await self._remove_files(id)
+        await self._find_orphans()
+
+    async def recover(self) -> Recovered:
+        """Add the banks that the catalogue does not list to it again, under their own names."""
+        refused: list[tuple[str, str]] = []
+        recovered: list[Bank] = []
+        async with self._lock:
+            await self._find_orphans()
+            for id in sorted(self.orphans):
+                try:
+                    found = await anyio.to_thread.run_sync(recovery.identity, self._directory / id)
+                    bank = recovery.as_bank(found, self._by_name, self._catalogue.now())
+                    bank_name(bank.name)
+                    await self._insert(bank)
+                    recovered.append(bank)
+                except OSError as error:
+                    refused.append((id, str(file_error(error))))
+                except StoreError as error:
+                    refused.append((id, str(error)))
+            await self._find_orphans()
+        await self._catalogue.back_up()
+        return Recovered(banks=tuple(recovered), refused=tuple(refused))
+
+    async def _find_orphans(self) -> None:
+        known = {bank.id for bank in self._by_name.values()} | self.being_deleted
+        find = partial(recovery.orphans, self._directory, known)
+        try:
+            self.orphans = frozenset(await anyio.to_thread.run_sync(find))
+        except OSError as error:
+            raise file_error(error) from error
+        if self.orphans:
+            log.warning("banks.orphaned", banks=len(self.orphans))
 
     # --- names ----------------------------------------------------------------------------
 
@@ -113,18 +148,20 @@ class Banks:
                 created_at=self._catalogue.now(),
                 quota_bytes=quota_bytes,
             )
-
-            def insert(connection: Connection) -> None:
-                connection.execute(
-                    "INSERT INTO banks (id, name, created_at, quota_bytes) VALUES (?, ?, ?, ?)",
-                    (bank.id, bank.name, bank.created_at, bank.quota_bytes),
-                )
-
-            def remember() -> None:
-                self._by_name[name] = bank
-
-            await self._catalogue.database.write(insert, then=remember)
+            await self._insert(bank)
             return bank
+
+    async def _insert(self, bank: Bank) -> None:
+        def insert(connection: Connection) -> None:
+            connection.execute(
+                "INSERT INTO banks (id, name, created_at, quota_bytes) VALUES (?, ?, ?, ?)",
+                (bank.id, bank.name, bank.created_at, bank.quota_bytes),
+            )
+
+        def remember() -> None:
+            self._by_name[bank.name] = bank
+
+        await self._catalogue.database.write(insert, then=remember)
 
     async def ensure(self, name: str) -> Bank:
         """The bank of that name, created if there is none."""
@@ -172,6 +209,7 @@ class Banks:
                     if opened is not None:
                         await self._retire(opened)
                     await self._remove_files(bank.id)
+                    await self._catalogue.back_up()
 
     # --- open banks -----------------------------------------------------------------------
 
@@ -294,7 +332,7 @@ class Banks:
         def prepare(connection: Connection) -> None:
             with file_errors():
                 migrate(connection, "bank", path=path)
-            claim(connection, bank.id)
+            claim(connection, bank)
             try:
                 finish(connection, directory, self.backups(bank), self._catalogue.now())
             except EraseIncomplete:
@@ -359,13 +397,24 @@ class Banks:
                     self._open[bank.id].bank = changed
 
             await self._catalogue.database.write(update, then=remember)
+        if (self.directory(changed) / DATABASE).exists():
+            # Best-effort: the next opening of the bank writes them too.
+            with suppress(StoreError):
+                async with self.use(changed.name) as opened:
+                    await opened.database.write(partial(describe, bank=opened.bank))
         return changed
 
     async def _remove_files(self, id: str) -> None:
         def remove() -> None:
-            for directory in (self._directory / id, self._catalogue.directory / "backups" / id):
-                if directory.exists():
-                    shutil.rmtree(directory)
+            # Renamed first, so that a half-deleted bank is never taken for an orphan.
+            directory = self._directory / id
+            marked = directory.with_name(id + recovery.DELETED)
+            if directory.is_dir():
+                directory.rename(marked)
+                sync_directory(self._directory)
+            for each in (directory, marked, self._catalogue.directory / "backups" / id):
+                if each.exists():
+                    shutil.rmtree(each)
             sync_directory(self._directory)
 
         self.being_deleted.add(id)

@@ -270,7 +270,8 @@ def _open_writer(path: Path) -> Connection:
     connection = _connect(path, "rw")
     try:
         if connection.execute("PRAGMA application_id").fetchone() == (0,):
-            # Before WAL is switched on, so that the id is in the file itself from the start.
+            # The file is empty. The id is written before WAL is switched on, so that it is in the
+            # file itself from the start.
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
@@ -308,12 +309,15 @@ def _connect(path: Path, mode: str) -> Connection:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise unless an existing file is empty or its header says that recalld may write to it."""
+    """Raise unless an existing file is empty or its header says that it belongs to recalld.
+
+    A file without any mark is refused as well: every file that recalld writes has one.
+    """
     with path.open("rb") as file:
         header = file.read(100)
     if not header:
         return
     if len(header) < 100 or not header.startswith(_MAGIC):
         raise StorageDamaged("the database file does not start like a database")
-    if int.from_bytes(header[68:72], "big") not in (0, APPLICATION_ID):
+    if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
         raise StorageForeign("the file in the database's place belongs to another program")

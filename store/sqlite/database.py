@@ -37,7 +37,7 @@ from store.sqlite.connection import (
     roll_back,
     writer_connection,
 )
-from store.sqlite.storage_errors import BROKEN, SUSPECT, file_error, storage_error
+from store.sqlite.storage_errors import BROKEN, MISREAD, SUSPECT, file_error, storage_error
 
 T = TypeVar("T")
 
@@ -45,6 +45,8 @@ GROUP_LIMIT: Final = 256
 READERS: Final = 2
 READ_SECONDS: Final = 5.0
 SLOW_SECONDS: Final = 1.0  # a read or a commit that takes longer is logged
+
+DAMAGED: Final = "the database file is damaged"
 
 _PROGRESS_STEPS: Final = 20_000  # virtual machine steps between two checks of the deadline
 
@@ -194,6 +196,10 @@ class Database:
             failure = self._failed(error)
             self.is_full = self.is_full or isinstance(failure, StorageFull)
             raise failure from error
+        except MISREAD as error:
+            if self._writer.is_connected and is_damaged(self._writer.connected()):
+                raise self._failed(StorageDamaged(DAMAGED)) from error
+            raise
         except StorageFull:  # the full disk cost us the connection, and it cannot be reopened
             self.is_full = True
             raise
@@ -226,6 +232,10 @@ class Database:
             return work(self._writable())
         except BROKEN as error:
             raise self._failed(error) from error
+        except MISREAD as error:
+            if self._writer.is_connected and is_damaged(self._writer.connected()):
+                raise self._failed(StorageDamaged(DAMAGED)) from error
+            raise
 
     def _writable(self) -> Connection:
         """The writer's connection, opened again if an error has closed it."""
@@ -249,7 +259,7 @@ class Database:
         self._inode = _inode(self.path)
         try:
             if is_reopened and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-                raise StorageDamaged("the database file is damaged")
+                raise StorageDamaged(DAMAGED)
             if prepare is not None:
                 prepare(connection)
         except BROKEN as error:
@@ -261,8 +271,7 @@ class Database:
 
     def _failed(self, error: Exception) -> StoreError:
         """The engine's error for an error of SQLite; closes a connection that cannot be trusted."""
-        assert isinstance(error, BROKEN)
-        failure = storage_error(error, self.path.parent)
+        failure = error if isinstance(error, StoreError) else storage_error(error, self.path.parent)
         if isinstance(failure, SUSPECT):
             self._writer.disconnect()
         self._note_failure(failure)
@@ -340,6 +349,10 @@ class _Reader:
             connection.execute("BEGIN")
             try:
                 return work(connection)
+            except MISREAD as error:
+                if is_damaged(connection):
+                    raise StorageDamaged(DAMAGED) from error
+                raise
             finally:
                 roll_back(connection)
                 if seconds == READ_SECONDS:  # exports and backups are slow by nature
@@ -352,6 +365,14 @@ class _Reader:
 
     def _is_late(self) -> int:
         return time.monotonic() > self._deadline
+
+
+def is_damaged(connection: Connection) -> bool:
+    """Whether the file is damaged, after code has stumbled over a value it did not expect."""
+    try:
+        return bool(connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",))
+    except BROKEN:
+        return True
 
 
 def _inode(path: Path) -> tuple[int, int] | None:

@@ -29,7 +29,7 @@ from store.arguments import (
     texts,
 )
 from store.engine import ANY, Progress
-from store.errors import InvalidInput
+from store.errors import InvalidInput, ItemChanged
 from store.model import (
     Bank,
     Document,
@@ -63,9 +63,12 @@ from store.sqlite.sessions import Sessions
 from store.sqlite.sources.ledger import SourceLedgers
 from store.validate import (
     check_labels,
+    check_list,
     check_range,
     check_text,
+    check_time,
     encode_json,
+    integer,
     storable_text,
 )
 
@@ -223,8 +226,12 @@ class EmbeddedEngine(Knowledge, Maintenance, SourceLedgers):
         title: str | None = None,
         status: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+        occurred_at: int | None = None,
+        expected_text: str | None = None,
     ) -> Item:
         bank, id = bank_argument(bank), storable_text("id", id)
+        expected_text = optional_text("expected_text", expected_text)
         text, title = optional_text("text", text), optional_text("title", title)
         status = optional_text("status", status)
         if metadata is not None:
@@ -240,10 +247,20 @@ class EmbeddedEngine(Knowledge, Maintenance, SourceLedgers):
             fields["status"] = status
         if metadata is not None:
             fields |= {"metadata": encode_json("metadata", metadata), "sameness": None}
+        if tags is not None:
+            tags = texts("tags", tags)
+            check_list("tags", tags)
+            fields |= {"tags": encode_json("tags", tags), "sameness": None}
+        if occurred_at is not None:
+            occurred_at = integer("occurred_at", occurred_at)
+            check_time("occurred_at", occurred_at)
+            fields["occurred_at"] = occurred_at
         now = self._now()
 
         def work(changes: WriteTransaction) -> Item:
             item = find(changes.connection, id)
+            if expected_text is not None and item.text != expected_text:
+                raise ItemChanged(id)
             return memories.change_item(changes, item, now, **fields)
 
         return await self._write(bank, work, grows=True)
@@ -402,6 +419,7 @@ async def open_engine(
             try:
                 await banks.load()
                 await banks.finish_erasing()
+                background.start_soon(catalogue.back_up)
                 yield engine
             except Exception as error:  # noqa: BLE001  (raised again, outside the task group)
                 failure = error

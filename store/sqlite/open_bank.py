@@ -57,9 +57,18 @@ class OpenBank:
             self.unpinned.set()
 
 
-def claim(connection: Connection, id: str) -> None:
+def claim(connection: Connection, bank: Bank) -> None:
     """Write the bank's id into its database, or refuse a file that belongs to another bank."""
-    connection.execute("INSERT OR IGNORE INTO state (id, bank) VALUES (1, ?)", (id,))
+    connection.execute("INSERT OR IGNORE INTO state (id, bank) VALUES (1, ?)", (bank.id,))
     (owner,) = connection.execute("SELECT bank FROM state").fetchone()
-    if owner != id:
+    if owner != bank.id:
         raise StorageForeign("the database in this bank's place belongs to another bank")
+    describe(connection, bank)
+
+
+def describe(connection: Connection, bank: Bank) -> None:
+    """Write the bank's name and settings into its own database, unless they are there already."""
+    values = (bank.name, bank.created_at, bank.quota_bytes)
+    found = connection.execute("SELECT name, created_at, quota_bytes FROM identity").fetchone()
+    if found != values:
+        connection.execute("INSERT OR REPLACE INTO identity VALUES (1, ?, ?, ?)", values)

@@ -6,7 +6,7 @@ it, but never a session.
 """
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -132,6 +132,35 @@ class Sessions:
             return [_session(row) for row in rows]
 
         return await self._database.read(select)
+
+    async def last_of(
+        self,
+        client_name: str,
+        *,
+        bank: str | None,
+        transports: Sequence[str],
+        seen_within_seconds: float,
+        except_ids: Collection[str] = (),
+    ) -> Session | None:
+        """The session of this client and bank that was seen last; None if it is too long ago."""
+        client_name = storable_text("client_name", client_name)
+        bank = None if bank is None else bank_argument(bank)
+        transports = texts("transports", transports)
+        since = self._ago(finite_float("seen_within_seconds", seen_within_seconds))
+        left_out = frozenset(texts("except_ids", except_ids))
+
+        def find(connection: Connection) -> Session | None:
+            rows = connection.execute(
+                f"SELECT {COLUMNS} FROM sessions WHERE seen_at >= ? AND client_name = ?"
+                " AND bank IS ? AND ended_at IS NULL ORDER BY seen_at DESC, id",
+                (since, client_name, bank),
+            )
+            sessions = (_session(row) for row in rows)
+            return next(
+                (s for s in sessions if s.transport in transports and s.id not in left_out), None
+            )
+
+        return await self._database.read(find)
 
     async def touch(self, ids: Iterable[str], *, calls: int = 0) -> None:
         """Mark sessions as seen now, each with `calls` more calls."""

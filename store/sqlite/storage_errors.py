@@ -37,22 +37,23 @@ _FAILURES: Final[dict[int, tuple[type[StorageError], str]]] = {
     sqlite3.SQLITE_NOTADB: (StorageDamaged, "the database file is damaged"),
 }
 # The errors that the sqlite3 module raises for a damaged file. It decodes texts, and its own
-# messages (which quote a damaged schema), as strict UTF-8.
-BROKEN: Final = (sqlite3.Error, UnicodeDecodeError)
+# messages (which quote a damaged schema), as strict UTF-8. A damaged length makes SQLite ask for
+# more memory than there is, which is a MemoryError.
+BROKEN: Final = (sqlite3.Error, UnicodeDecodeError, MemoryError, OverflowError)
+# Errors of code that got a value of the wrong type or shape: of a damaged file, or a mistake.
+MISREAD: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 # After these errors the connection may see another state than the disk: close and reopen it.
 SUSPECT: Final = (StorageFailed, StorageDamaged, StorageReadOnly, StorageFull)
 
 
-def storage_error(
-    error: sqlite3.Error | UnicodeDecodeError, directory: Path | None = None
-) -> StorageError:
+def storage_error(error: BaseException, directory: Path | None = None) -> StorageError:
     """The engine's error for an error of SQLite.
 
     On a full disk SQLite reports some failures as input/output errors. Given the `directory` of
     the database, those become `StorageFull`.
     """
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error):
+    if not isinstance(error, sqlite3.Error) or "decode to UTF-8" in str(error):
         code = sqlite3.SQLITE_CORRUPT
     refused = (StorageFailed, f"the database refused the operation (code {code})")
     kind, message = _FAILURES.get(code & 0xFF, refused)

@@ -24,6 +24,7 @@ MODERN: Final = "2026-07-28"
 #: Revisions that report invalid arguments as an error result, and those with structured results.
 RESULT_REFUSALS: Final = frozenset({"2025-11-25", MODERN})
 STRUCTURED: Final = frozenset({"2025-06-18", "2025-11-25", MODERN})
+EVERY_DIALECT: Final = "hindsight,awareness,recall,harness,native"
 COMMAND: Final = str(Path(sys.executable).with_name("recalld"))
 TIMEOUT_SECONDS: Final = 30.0
 
@@ -66,6 +67,7 @@ class Home:
             **inherited,
             "RECALLD_HOME": str(self.path),
             "RECALLD_RATE_LIMIT": "0",
+            "RECALLD_DIALECTS": EVERY_DIALECT,
             **(extra or {}),
         }
         self._daemon: subprocess.Popen[bytes] | None = None

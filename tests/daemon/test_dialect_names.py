@@ -2,11 +2,11 @@
 
 import pytest
 
-from daemon.dialect_names import DIALECTS, chosen
+from daemon.dialect_names import DEFAULT_DIALECTS, chosen
 
 
 def test_an_empty_list_selects_all_dialects() -> None:
-    assert chosen("") == list(DIALECTS) == chosen(" , ")
+    assert chosen("") == list(DEFAULT_DIALECTS) == chosen(" , ")
 
 
 def test_dialects_are_selected_in_the_order_of_their_list() -> None:
@@ -15,7 +15,7 @@ def test_dialects_are_selected_in_the_order_of_their_list() -> None:
 
 def test_a_minus_excludes_a_dialect() -> None:
     assert "hindsight" not in chosen("-hindsight")
-    assert set(chosen("-hindsight")) | {"hindsight"} == set(DIALECTS)
+    assert set(chosen("-hindsight")) | {"hindsight"} == set(DEFAULT_DIALECTS)
 
 
 @pytest.mark.parametrize("names", ["telepathy", "-telepathy", "recall,telepathy", "-recall,recall"])

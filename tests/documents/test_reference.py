@@ -116,7 +116,11 @@ def test_every_command_is_documented() -> None:
     for command in commands:
         assert f"recalld {command}" in README
         assert f"recalld {command}" in OPERATIONS
-    for command, shown in (("bank", OPERATIONS), ("token", HTTP_API)):
+    for command, shown in (
+        ("bank", OPERATIONS),
+        ("token", HTTP_API),
+        ("tool", page("docs/lua.md")),
+    ):
         verbs = commands_of(command)
         assert "list" in verbs
         for verb in verbs:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from daemon.app import DialectSurfaces
+from daemon.surfaces import DialectSurfaces
 from daemon.tools.toolkit import Toolkit
 from store.sqlite.catalogue import wall_clock
 from store.sqlite.engine import open_engine
@@ -15,11 +15,13 @@ from tests.support.wire import settings_for
 
 
 @asynccontextmanager
-async def remembering_web(home: Path, **flags: Any) -> AsyncGenerator[tuple[Web, Toolkit]]:
+async def remembering_web(
+    home: Path, *, api_key: str = "", **flags: Any
+) -> AsyncGenerator[tuple[Web, Toolkit]]:
     """Serve all four dialects over HTTP from an engine in `home`."""
     settings = settings_for(home, **flags)
     async with open_engine(home / "engine", ranking=PlainRanking) as engine:
-        toolkit = Toolkit(engine=engine, now=wall_clock)
+        toolkit = Toolkit(engine=engine, now=wall_clock, api_key=api_key)
         surface = DialectSurfaces(settings, toolkit)()
         async with running_web(home, surface=surface, **flags) as web:
             yield web, toolkit

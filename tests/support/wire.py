@@ -114,6 +114,7 @@ async def running_services(
                 catalogue.sessions,
                 idle_days=settings.session_idle_days,
                 keep=settings.sessions_keep,
+                resume_seconds=settings.session_resume_seconds,
             )
             timer = clock or anyio.current_time
             made = make_gate(settings, timer, tracer)

@@ -142,4 +142,9 @@ DIALECT: Final = Dialect(
     refuse=refusal,
     fail=failed,
     fields=FIELDS,
+    headers={
+        "memory_id": "x-awareness-memory-id",
+        "agent_role": "x-awareness-agent-role",
+        "api_key": "authorization",
+    },
 )

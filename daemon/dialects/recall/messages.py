@@ -83,9 +83,13 @@ class MemoryStatistics(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Cleared(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`undo` and `hint` are additions: a token that restores the memories, and how to use it."""
+
     success: bool
     message: str
     memories_cleared: int
+    undo: str | UnsetType = UNSET
+    hint: str | UnsetType = UNSET
 
 
 #: The input schemas of the Claude Recall document, unchanged.

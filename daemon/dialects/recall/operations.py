@@ -1,6 +1,7 @@
 """The Claude Recall tools as functions of typed arguments."""
 
 import secrets
+import shlex
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any, Final
@@ -27,7 +28,7 @@ from daemon.tools.context import Context
 from daemon.tools.errors import ArgumentsRefused
 from daemon.tools.toolkit import Toolkit, full_text, iso, provenance
 from store.errors import BankNotFound, NotFound
-from store.model import Filters, Hit, Item, Kind, NewMemory, Query
+from store.model import Filters, Forgotten, Hit, Item, Kind, NewMemory, Query
 
 NAME: Final = "recall"
 PREFIX: Final = "mcp__claude-recall__"
@@ -160,10 +161,16 @@ async def clear_context(toolkit: Toolkit, arguments: ClearArguments, context: Co
         forgotten = await toolkit.engine.forget_where(
             context.bank, kinds=("memory",), filters=_stored_in(session)
         )
-        count = forgotten.count
     except BankNotFound:
-        count = 0
-    return Cleared(success=True, message="Context cleared successfully", memories_cleared=count)
+        forgotten = Forgotten(token=None, count=0, undo_until=0)
+    token = forgotten.token
+    return Cleared(
+        success=True,
+        message="Context cleared successfully",
+        memories_cleared=forgotten.count,
+        undo=token or UNSET,
+        hint=UNSET if token is None else _undo_hint(token, context.bank, forgotten.undo_until),
+    )
 
 
 # --- helpers ---------------------------------------------------------------------------------
@@ -174,6 +181,13 @@ def _whole(amount: float) -> int:
     if amount != int(amount):
         raise ArgumentsRefused("limit: must be a whole number")
     return min(MOST, int(amount))
+
+
+def _undo_hint(token: str, bank: str, until: int) -> str:
+    return (
+        f"until {iso(until)} the user can restore them with:"
+        f" recalld undo {token} --bank {shlex.quote(bank)}"
+    )
 
 
 def _hint(below: int, threshold: float) -> str:

@@ -10,7 +10,7 @@ import structlog
 from uvicorn.config import Config
 
 from daemon.config import Settings
-from daemon.dialect_names import chosen
+from daemon.dialect_names import DIALECTS, chosen
 from daemon.exit_codes import CANNOT_CREATE, CONFIG, Exit
 from daemon.rpc.services import Services
 from daemon.transports.http.edge.bearer_tokens import Tokens
@@ -195,7 +195,7 @@ class HttpServer:
 
         all_dialects = route("/mcp", "")
         found = {"/mcp": all_dialects, "/mcp/": all_dialects, "/": all_dialects}
-        for name in chosen(self._settings.dialects):
+        for name in chosen(self._settings.dialects) if self._settings.dialects else DIALECTS:
             path = f"/mcp/{name}"
             found[path] = route(path, name)
         return found

@@ -15,11 +15,11 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
-from daemon.app import DialectSurfaces
 from daemon.config import load
 from daemon.operations import logs
 from daemon.rpc.services import make_gate, make_services
 from daemon.rpc.sessions import SessionKeeper
+from daemon.surfaces import DialectSurfaces
 from daemon.tools.toolkit import Toolkit
 from daemon.transports.http.server import Bound, HttpServer
 from scripts.benches.http import connected, exchange

@@ -5,26 +5,30 @@ rebuilt. A row with a wrong digest cannot be repaired: it is moved to a file bes
 where a person can look at it.
 """
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from store.errors import StorageBusy
 from store.model import Checked, Problem
-from store.ranking.tokenizer import index_text
-from store.sqlite.connection import Connection
+from store.sqlite.connection import Connection, roll_back
 from store.sqlite.files import replace_file
+from store.sqlite.maintenance import word_index
+from store.sqlite.maintenance.tolerance import UNREADABLE, lenient_texts, rows_by_id
 from store.sqlite.rows.documents import DOCUMENTS
-from store.sqlite.rows.items import ITEMS, LIVE, SELECT, item_of, searchable
+from store.sqlite.rows.items import ITEMS, LIVE, SELECT
 from store.sqlite.rows.prepared import count_words, tokens_of
 from store.sqlite.rows.skills import PROFILES
 from store.sqlite.rows.table import Columns, RowDamaged, Table, is_sound
 from store.sqlite.rows.transaction import counted
+from store.sqlite.storage_errors import storage_error
 
 QUARANTINE: Final = "damaged.jsonl"
-_BATCH: Final = 500
+#: Parts that `repair` makes from the rows.
+_DERIVED: Final = frozenset({"words", "vectors", "state"})
 
 _FINDABLE: Final = f"SELECT id FROM items WHERE {LIVE}"
 _WORDS: Final = "SELECT id FROM words_docsize"
@@ -46,50 +50,103 @@ class _Damaged(NamedTuple):
     row: Columns
 
 
-def check(connection: Connection, bank: str) -> Checked:
-    """Run all checks, on the writer's connection and outside a transaction."""
-    with _tolerant(connection):
-        return _check(connection, bank)
+def check(
+    connection: Connection, bank: str, *, is_stopped: Callable[[], bool] = lambda: False
+) -> Checked:
+    """Run all checks, outside a transaction, on a connection that can write.
+
+    Damage that keeps a check from finishing is a problem like any other. `is_stopped` is asked
+    between the steps and ends the check early.
+    """
+    with lenient_texts(connection):
+        found = _Findings(connection, is_stopped)
+        found.run("file", _check_file)
+        found.run("items", _check_references)
+        for name, part, query in _DIFFERENCES:
+            found.run(part, partial(_check_difference, name=name, part=part, query=query))
+        found.run("words", _check_word_index)
+        found.run("items", partial(_check_items, is_stopped=is_stopped))
+        found.run("documents", partial(_check_digests, part="documents", table=DOCUMENTS))
+        found.run("profiles", partial(_check_digests, part="profiles", table=PROFILES))
+        found.run("vectors", _check_vectors)
+        found.run("state", _check_counters)
+        return Checked(
+            bank=bank,
+            items=found.count(f"items WHERE {LIVE}"),
+            words=found.count("words_docsize"),
+            vectors=found.count("vectors"),
+            documents=found.count("documents"),
+            problems=tuple(found.problems),
+        )
 
 
-def _check(connection: Connection, bank: str) -> Checked:
-    problems: list[Problem] = []
+class _Findings:
+    """The problems found so far."""
+
+    def __init__(self, connection: Connection, is_stopped: Callable[[], bool]) -> None:
+        self._connection = connection
+        self._is_stopped = is_stopped
+        self.problems: list[Problem] = []
+
+    def run(self, part: str, work: Callable[[Connection], Iterable[Problem]]) -> None:
+        if self._is_stopped():
+            raise StorageBusy("the check was stopped before its end")
+        try:
+            found = list(work(self._connection))
+        except UNREADABLE as error:
+            if isinstance(storage_error(error), StorageBusy):
+                raise  # it took too long, or was interrupted
+            remedy: Literal["repair", "restore"] = "repair" if part in _DERIVED else "restore"
+            found = [Problem(name="unreadable", part=part, remedy=remedy)]
+        self.problems += [each for each in found if each not in self.problems]
+
+    def count(self, table: str) -> int:
+        try:
+            return _count(self._connection, table)
+        except UNREADABLE:
+            return 0
+
+
+def _check_file(connection: Connection) -> Iterator[Problem]:
     faults = connection.execute("PRAGMA integrity_check(100)").fetchall()
     if faults != [("ok",)]:
-        problems.append(
-            Problem(name="database-damaged", part="file", count=len(faults), remedy="restore")
-        )
+        yield Problem(name="database-damaged", part="file", count=len(faults), remedy="restore")
+
+
+def _check_references(connection: Connection) -> Iterator[Problem]:
     broken = connection.execute("PRAGMA foreign_key_check").fetchall()
     if broken:
-        problems.append(Problem(name="references-broken", part="items", count=len(broken)))
-    for name, part, query in _DIFFERENCES:
-        (count,) = connection.execute(f"SELECT count(*) FROM ({query})").fetchone()
-        if count:
-            problems.append(Problem(name=name, part=part, count=count))
-    items, wrong_words = _check_items(connection)
-    if items:
-        problems.append(Problem(name="rows-damaged", part="items", count=items))
-    if wrong_words:
-        problems.append(Problem(name="words-wrong", part="words", count=wrong_words))
-    documents = sum(not is_sound(row) for row in connection.execute(DOCUMENTS.select))
-    if documents:
-        problems.append(Problem(name="rows-damaged", part="documents", count=documents))
-    profiles = sum(not is_sound(row) for row in connection.execute(PROFILES.select))
-    if profiles:
-        problems.append(Problem(name="rows-damaged", part="profiles", count=profiles))
-    wrong_vectors = sum(1 for _ in _wrong_vectors(connection))
-    if wrong_vectors:
-        problems.append(Problem(name="vectors-wrong", part="vectors", count=wrong_vectors))
+        yield Problem(name="references-broken", part="items", count=len(broken))
+
+
+def _check_difference(
+    connection: Connection, *, name: str, part: str, query: str
+) -> Iterator[Problem]:
+    count = _count(connection, f"({query})")
+    if count:
+        yield Problem(name=name, part=part, count=count)
+
+
+def _check_word_index(connection: Connection) -> Iterator[Problem]:
+    if not word_index.is_sound(connection):
+        yield Problem(name="word-index-damaged", part="words")
+
+
+def _check_digests(connection: Connection, *, part: str, table: Table[Any]) -> Iterator[Problem]:
+    damaged = sum(not is_sound(row) for row in connection.execute(table.select))
+    if damaged:
+        yield Problem(name="rows-damaged", part=part, count=damaged)
+
+
+def _check_vectors(connection: Connection) -> Iterator[Problem]:
+    wrong = sum(1 for _ in _wrong_vectors(connection))
+    if wrong:
+        yield Problem(name="vectors-wrong", part="vectors", count=wrong)
+
+
+def _check_counters(connection: Connection) -> Iterator[Problem]:
     if _counters(connection) != _true_counters(connection):
-        problems.append(Problem(name="counters-wrong", part="state"))
-    return Checked(
-        bank=bank,
-        items=_count(connection, f"items WHERE {LIVE}"),
-        words=_count(connection, "words_docsize"),
-        vectors=_count(connection, "vectors"),
-        documents=_count(connection, "documents"),
-        problems=tuple(problems),
-    )
+        yield Problem(name="counters-wrong", part="state")
 
 
 def repair(connection: Connection, directory: Path) -> int:
@@ -97,12 +154,14 @@ def repair(connection: Connection, directory: Path) -> int:
 
     Returns the number of rows that were moved.
     """
-    with _tolerant(connection):
-        return _repair(connection, directory)
+    with lenient_texts(connection):
+        connection.execute("REINDEX")  # indexes are derived from the rows too
+        removed = _remove_damaged(connection, directory)
+        word_index.renew(connection)
+        return removed
 
 
-def _repair(connection: Connection, directory: Path) -> int:
-    connection.execute("REINDEX")  # indexes are derived from the rows too
+def _remove_damaged(connection: Connection, directory: Path) -> int:
     connection.execute("BEGIN IMMEDIATE")
     try:
         damaged = _damaged_rows(connection, "item", ITEMS)
@@ -122,30 +181,12 @@ def _repair(connection: Connection, directory: Path) -> int:
         )
         # A chunk without its document cannot be cited.
         connection.execute("DELETE FROM items WHERE kind = 'chunk' AND document IS NULL")
-        rebuild_words(connection)
         _realign_vector_rows(connection)
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        roll_back(connection)
         raise
     return len(damaged)
-
-
-def rebuild_words(connection: Connection) -> int:
-    """Rebuild the words of every live item, and the counters.
-
-    A damaged row raises `RowDamaged`; run `repair` first.
-    """
-    connection.execute("DELETE FROM words")
-    items = words = 0
-    for row in _rows(connection, f"{SELECT} WHERE {LIVE} AND items.id > ?"):
-        tokens = index_text(searchable(item_of(row)))
-        connection.execute("INSERT INTO words (rowid, tokens) VALUES (?, ?)", (row[0], tokens))
-        items += 1
-        words += count_words(tokens)
-    connection.execute("UPDATE state SET items = ?, words = ?", (items, words))
-    return items
 
 
 def forget_vectors(connection: Connection) -> int:
@@ -195,12 +236,14 @@ def _damaged_profiles(connection: Connection) -> list[tuple[int]]:
     return [(row[0],) for row in rows if not is_sound(row[1:])]
 
 
-def _check_items(connection: Connection) -> tuple[int, int]:
+def _check_items(connection: Connection, *, is_stopped: Callable[[], bool]) -> Iterator[Problem]:
     damaged = wrong_words = 0
-    for row in _rows(connection, f"{SELECT} WHERE items.id > ?"):
+    for number, row in enumerate(rows_by_id(connection, f"{SELECT} WHERE items.id > ?")):
+        if number % 1_000 == 0 and is_stopped():
+            raise StorageBusy("the check was stopped before its end")
         try:
             item = ITEMS.read(row)
-        except RowDamaged:
+        except (RowDamaged, *UNREADABLE):
             damaged += 1
             continue
         if item.forgotten_at is not None:
@@ -210,36 +253,15 @@ def _check_items(connection: Connection) -> tuple[int, int]:
         ).fetchone()
         if found is not None and found[0] != tokens_of(item):
             wrong_words += 1
-    return damaged, wrong_words
+    if damaged:
+        yield Problem(name="rows-damaged", part="items", count=damaged)
+    if wrong_words:
+        yield Problem(name="words-wrong", part="words", count=wrong_words)
 
 
 def _damaged_rows(connection: Connection, kind: str, table: Table[Any]) -> list[_Damaged]:
     rows = connection.execute(table.select)
     return [_Damaged(kind, table.columns, row) for row in rows if not is_sound(row)]
-
-
-@contextmanager
-def _tolerant(connection: Connection) -> Generator[None]:
-    """Decode invalid UTF-8 leniently, so that damaged texts can be read and reported."""
-
-    def lenient(text: bytes) -> str:
-        return text.decode("utf-8", "surrogateescape")
-
-    connection.text_factory = lenient
-    try:
-        yield
-    finally:
-        connection.text_factory = str
-
-
-def _rows(connection: Connection, select: str) -> Iterator[Columns]:
-    """Read rows in batches by ascending rowid; `select` ends with a condition on the last one."""
-    last = -1
-    while rows := connection.execute(
-        f"{select} ORDER BY items.id LIMIT {_BATCH}", (last,)
-    ).fetchall():
-        yield from rows
-        last = rows[-1][0]
 
 
 def _quarantine(path: Path, damaged: list[_Damaged]) -> None:

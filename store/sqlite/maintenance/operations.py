@@ -31,6 +31,7 @@ from store.model import (
     Erased,
     Exported,
     Imported,
+    Recovered,
     SessionActivity,
     Stats,
 )
@@ -38,7 +39,14 @@ from store.sqlite.bank_access import LONG_READ_SECONDS, BankAccess, in_changes, 
 from store.sqlite.banks import DATABASE
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
-from store.sqlite.maintenance import backup, erase, integrity, portability
+from store.sqlite.maintenance import (
+    backup,
+    checking,
+    erase,
+    integrity,
+    portability,
+    word_index,
+)
 from store.sqlite.migrate import migrate
 from store.sqlite.open_bank import SNAPSHOT, OpenBank, claim
 from store.sqlite.rows import listing, stats
@@ -77,6 +85,10 @@ class Maintenance(BankAccess):
             degraded.add("storage-full")
         if self._banks.unfinished:
             degraded.add("erase-incomplete")
+        if self._banks.orphans:
+            degraded.add("banks-orphaned")
+        if self._catalogue.is_replaced:
+            degraded.add("catalogue-replaced")
         if self._banks.being_deleted:
             degraded.add("deletion-incomplete")
         return EngineHealth(
@@ -87,6 +99,11 @@ class Maintenance(BankAccess):
             sqlite=sqlite3.sqlite_version,
             embedder=self._ranking.embedder,
         )
+
+    async def recover_banks(self) -> Recovered:
+        recovered = await self._banks.recover()
+        log.info("banks.recovered", banks=len(recovered.banks), refused=len(recovered.refused))
+        return recovered
 
     async def check(self, bank: str) -> Checked:
         bank = bank_argument(bank)
@@ -114,7 +131,7 @@ class Maintenance(BankAccess):
         bank = bank_argument(bank)
         async with self._banks.use(bank) as opened:
             began = time.monotonic()
-            items = await opened.database.write(integrity.rebuild_words)
+            items = await opened.database.maintain(word_index.renew)
             await opened.database.write(integrity.forget_vectors)
             await self._ranking.reset(opened)
             await self._ranking.written(opened)
@@ -184,7 +201,7 @@ class Maintenance(BankAccess):
 
             def claimed(connection: Connection) -> None:
                 migrate(connection, "bank", path=database)
-                claim(connection, known.id)
+                claim(connection, known)
 
             def exchange() -> None:
                 (directory / SNAPSHOT).unlink(missing_ok=True)
@@ -294,9 +311,12 @@ class Maintenance(BankAccess):
         return True
 
     async def _check(self, opened: OpenBank) -> Checked:
-        checked = await opened.database.maintain(
-            lambda connection: integrity.check(connection, opened.name)
-        )
+        """Check a copy of the bank, so that neither reads nor writes wait.
+
+        The lock excludes an erase, which would have to wait for the copy to be deleted.
+        """
+        async with opened.copying:
+            checked = await checking.check_copy(opened)
         opened.degraded -= {"damaged"}
         if checked.problems:
             opened.degraded.add("damaged")

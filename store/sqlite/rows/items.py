@@ -182,6 +182,9 @@ def where(filters: Filters, kinds: Iterable[Kind] = ()) -> tuple[str, list[Any]]
     among("category", filters.categories)
     among("status", filters.statuses)
     among("level", filters.levels)
+    for tag in filters.tags:
+        conditions.append("EXISTS (SELECT 1 FROM json_each(items.tags) AS tag WHERE tag.value = ?)")
+        values.append(tag)
     equal("actor", filters.actor)
     equal("event_type", filters.event_type)
     if filters.since is not None:

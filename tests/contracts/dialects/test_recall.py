@@ -50,6 +50,8 @@ def test_the_documented_examples_give_the_documented_results(client: Client) -> 
     kept = stats["sessionMemories"]
     assert kept >= 1
     cleared = client.call(f"{PREFIX}clear_context", confirm=True).json
+    undo = cleared.pop("undo")
+    assert f"recalld undo {undo} --bank" in cleared.pop("hint")
     assert cleared == {
         "success": True,
         "message": "Context cleared successfully",

@@ -28,7 +28,8 @@ def bad_values(parameter: Parameter) -> Iterator[Any]:
         yield MISSING
     allowed = (parameter.type, *parameter.accepts)
     for value in SAMPLES.values():
-        if not any(TYPES[name](value) for name in allowed):
+        is_unset = value is None and not parameter.required
+        if not is_unset and not any(TYPES[name](value) for name in allowed):
             yield value
     yield from parameter.bad
 
@@ -79,6 +80,19 @@ def test_arguments_that_are_not_an_object_are_a_protocol_error(
     assert answer.error is not None
     assert answer.error["code"] == -32602
     assert "arguments" in answer.error["data"]["details"]
+
+
+@pytest.mark.parametrize(("dialect", "tool"), TOOLS, ids=NAMES)
+def test_null_for_an_optional_argument_means_not_set(
+    client: Client, dialect: Dialect, tool: Tool
+) -> None:
+    more = tool.prepare(client) if tool.prepare else None
+    good = {**tool.arguments, **(more or {})}
+    nulls = {p.name: None for p in tool.parameters if not p.required and p.name not in good}
+
+    answer = client.call_with(tool.name, {**good, **nulls})
+
+    assert not answer.is_error, answer
 
 
 #: Text that has broken other memory servers. recalld must treat all of it as ordinary text.

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.contracts.tables import awareness, harness, hindsight, recall
+from tests.contracts.tables import awareness, harness, hindsight, native, recall
 from tests.contracts.tables.model import Dialect, Tool
 
 DIALECTS: Final[tuple[Dialect, ...]] = (
@@ -10,6 +10,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     awareness.DIALECT,
     recall.DIALECT,
     harness.DIALECT,
+    native.DIALECT,
 )
 TOOLS: Final[tuple[tuple[Dialect, Tool], ...]] = tuple(
     (dialect, tool) for dialect in DIALECTS for tool in dialect.tools

@@ -70,6 +70,8 @@ class Dialect:
     tools: tuple[Tool, ...]
     refusal_message: Callable[[Answer], str]
     snapshot: Callable[[Client], Any]
+    #: False for a dialect that saves the tokens of output schemas; its results are structured too.
+    has_output_schemas: bool = True
 
 
 def check_fields(result: Any, tool: Tool) -> tuple[list[str], list[str]]:

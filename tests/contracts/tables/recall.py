@@ -184,6 +184,8 @@ DIALECT: Final = Dialect(
             parameters=(Parameter("confirm", "boolean"),),
             result={"success": "boolean", "message": "string", "memoriesCleared": "integer"},
             arguments={"confirm": True},
+            prepare=_prepare,
+            additional=frozenset({"undo", "hint"}),
         ),
     ),
     refusal_message=_refusal_message,

@@ -88,6 +88,30 @@ def test_the_session_continues_in_a_new_daemon(tmp_path: Path) -> None:
         assert status(tmp_path)["sessions"] == before
 
 
+def test_an_editor_that_restarts_resumes_its_session(tmp_path: Path) -> None:
+    def restarted(client: str) -> str:
+        with child(tmp_path, "stdio", "--dialects", "recall") as bridge:
+            hello = {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": client, "version": "1"},
+            }
+            bridge.send(request(0, "initialize", **hello))
+            assert "result" in bridge.line()
+            bridge.send(call(1, "store_memory", content="a memory"))
+            assert "result" in bridge.line()
+            bridge.send(call(2, "retrieve_memory", limit=1))
+            text = bridge.line()["result"]["content"][0]["text"]
+            return str(json.loads(text)["memories"][0]["sessionId"])
+
+    with spawned_daemon(tmp_path):
+        first = restarted("editor")
+        assert restarted("editor") == first
+        kill_daemon(tmp_path)
+        assert restarted("editor") == first
+        assert restarted("another editor") != first
+
+
 def test_subscriptions_and_log_level_continue_in_a_new_daemon(tmp_path: Path) -> None:
     watched = "test://watched-resource"
     with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:

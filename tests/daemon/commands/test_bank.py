@@ -54,6 +54,22 @@ def test_restoring_a_backup_undoes_later_changes_and_can_be_undone(bank_home: Ba
     assert bank_home.items("work") == 3
 
 
+def test_recover_lists_the_banks_of_a_lost_catalogue_again(stopped_home: BankHome) -> None:
+    assert stopped_home.ok("recover") == "every bank on disk is listed already\n"
+    for file in (stopped_home.home / "data").glob("catalogue.db*"):
+        file.unlink()
+    assert stopped_home.items("work") is None
+    assert stopped_home.ok("recover") == "work: recovered\n"
+    assert stopped_home.items("work") == 4
+
+    foreign = stopped_home.home / "data" / "banks" / ("f" * 32)
+    foreign.mkdir()
+    (foreign / "bank.db").write_bytes(b"SQLite format 3\0" + bytes(100))
+    done = stopped_home.run("recover")
+    assert done.returncode == 1
+    assert done.stdout == f"banks/{'f' * 32}: the file belongs to another program\n"
+
+
 def test_forgotten_items_can_be_restored(bank_home: BankHome) -> None:
     output = bank_home.ok("forget", "work", *bank_home.ids[:2])
     assert output.startswith("work: 2 items forgotten; until ")

@@ -26,7 +26,7 @@ def test_instructions_are_short_and_name_only_listed_tools(names: list[str]) -> 
     assert estimate(text) < 200
     named = {word for word in re.findall(r"[a-zA-Z_-]+", text) if "_" in word and word in known}
     assert named <= listed
-    assert named or names == ["harness"]
+    assert named or names == ["harness"] or {"remember", "recall"} <= listed
 
 
 def test_every_dialect_says_how_to_use_its_tools() -> None:

@@ -9,6 +9,7 @@ from store.engine import Engine
 from store.errors import (
     BankNotFound,
     InvalidInput,
+    ItemChanged,
     KeyReused,
     NotFound,
     NumberNotFinite,
@@ -379,3 +380,47 @@ async def test_a_kind_named_twice_in_a_timeline_is_asked_for_once(engine: Embedd
 
     assert [item.occurred_at for item in (*page.items, *rest.items)] == list(range(39, -1, -1))
     assert (page.total, page.next, rest.next) == (40, 20, None)
+
+
+async def test_tags_filter_lists_and_searches_and_all_must_match(engine: EmbeddedEngine) -> None:
+    both = await engine.put("w", NewMemory(text="tea is green", tags=("tea", "colour")))
+    one = await engine.put("w", NewMemory(text="tea is hot", tags=("tea",)))
+    await engine.put("w", NewMemory(text="coffee beats tea"))
+
+    async def found(*tags: str) -> tuple[set[str], set[str]]:
+        filters = Filters(tags=tags)
+        page = await engine.recent("w", filters=filters)
+        hits = (await engine.search(Query(bank="w", text="tea", filters=filters))).hits
+        return {item.id for item in page.items}, {hit.item.id for hit in hits}
+
+    assert await found("tea") == ({both.id, one.id}, {both.id, one.id})
+    assert await found("tea", "colour") == ({both.id}, {both.id})
+    assert await found("te") == (set(), set())
+
+
+async def test_a_change_of_tags_is_found_and_keeps_the_rest(engine: EmbeddedEngine) -> None:
+    put = await engine.put("w", NewMemory(text="tea is green", tags=("old",)))
+
+    changed = await engine.change("w", put.id, tags=("new", "garden"), occurred_at=START + 5)
+
+    assert (changed.text, changed.tags) == ("tea is green", ("new", "garden"))
+    assert changed.occurred_at == START + 5
+    assert (await engine.get("w", put.id)).tags == ("new", "garden")
+    hits = (await engine.search(Query(bank="w", text="garden"))).hits
+    assert [hit.item.id for hit in hits] == [put.id]
+    for bad in ([1], ["x" * 5_000], "new"):
+        with pytest.raises(InvalidInput) as refused:
+            await engine.change("w", put.id, tags=bad)  # type: ignore[arg-type]
+        assert refused.value.field.startswith("tags")
+
+
+async def test_a_change_of_another_text_than_expected_is_refused(engine: EmbeddedEngine) -> None:
+    put = await engine.put("w", NewMemory(text="tea is green"))
+    await engine.change("w", put.id, text="tea is black")
+
+    with pytest.raises(ItemChanged):
+        await engine.change("w", put.id, text="tea is hot", expected_text="tea is green")
+
+    assert (await engine.get("w", put.id)).text == "tea is black"
+    await engine.change("w", put.id, text="tea is hot", expected_text="tea is black")
+    assert (await engine.get("w", put.id)).text == "tea is hot"

@@ -22,7 +22,7 @@ _EVERYONE: Final = "*"
 #: The request headers that a page on an allowed origin may send.
 _REQUEST_HEADERS: Final = (
     "Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name,"
-    " Mcp-Session-Id, traceparent"
+    " Mcp-Session-Id, traceparent, X-Awareness-Agent-Role, X-Awareness-Memory-Id"
 )
 _ANSWER_HEADERS: Final = b"Mcp-Session-Id, Retry-After, WWW-Authenticate"
 _PARAM_HEADER: Final = re.compile(r"mcp-param-[!#$%&'*+.^_`|~0-9a-z-]+")

@@ -59,8 +59,11 @@ CODES: Final[dict[int, str]] = {
     507: "full",
 }
 
-#: A parameter of a media type: name, quoted value, plain value.
-_PARAMETER: Final = re.compile(r"""([^\s;="]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))""")
+#: A parameter of a media type: name, quoted value, plain value. Every name is tried once, because
+#: trying it again from each of its characters takes quadratic time.
+_PARAMETER: Final = re.compile(
+    r"""(?<![^\s;="])([^\s;="]++)=(?:"((?:[^"\\]|\\.)*+)"|([^\s;"]*+))"""
+)
 
 _encoder: Final = msgspec.json.Encoder()
 

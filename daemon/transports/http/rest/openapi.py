@@ -148,7 +148,7 @@ _TEXT: Final = {"type": "string"}
 def _tool(spec: ToolSpec, *, is_bare: bool, takes_body: bool) -> dict[str, Any]:
     output = spec.describe().output_schema
     result: dict[str, Any] = output if output is not UNSET else {}
-    if not is_bare:
+    if not is_bare and spec.is_built_in:
         result = {"type": "object", "required": ["result"], "properties": {"result": result}}
     described: dict[str, Any] = {
         "operationId": f"tool_{spec.name}",

@@ -43,6 +43,7 @@ from daemon.transports.http.mcp.visitor import Visitor
 from daemon.transports.http.rest.openapi import document
 from daemon.transports.http.router import Route
 from protocol.connection import Call
+from protocol.headers import Headers
 from protocol.jsonrpc import not_json, unfit
 from protocol.lifecycle import ClientCapabilities, Implementation, Meta
 from protocol.mcp import CallToolResult, InputRequired, TextContent
@@ -59,12 +60,18 @@ _encoder: Final = msgspec.json.Encoder()
 class RestContext:
     """A REST call as its tool sees it: the client can be sent nothing but the answer."""
 
-    __slots__ = ("_subscriptions", "_surface", "_visitor", "answer", "tool")
+    __slots__ = ("_subscriptions", "_surface", "_visitor", "answer", "headers", "tool")
 
     def __init__(
-        self, tool: BoundTool, visitor: Visitor, surface: Surface, subscriptions: Subscriptions
+        self,
+        tool: BoundTool,
+        visitor: Visitor,
+        surface: Surface,
+        subscriptions: Subscriptions,
+        headers: Headers,
     ) -> None:
         self.tool = tool
+        self.headers: Headers | None = headers
         #: Set when the tool has finished.
         self.answer: Answer | None = None
         self._visitor = visitor
@@ -175,7 +182,7 @@ class Rest:
             {
                 "name": spec.name,
                 "description": spec.description,
-                "builtin": True,
+                "builtin": spec.is_built_in,
                 "parameters": spec.describe().input_schema,
             }
             for spec in self._surface.tools.specs()
@@ -191,8 +198,8 @@ class Rest:
             raise Refusal(404, f"no tool registered with name: {name[:128]}")
         access.tool = tool.spec.name
         arguments = b"{}"
+        headers = headers_of(scope)
         if scope["method"] == "POST":
-            headers = headers_of(scope)
             require_json(headers)
             arguments = await read_body(headers, receive, self._frame_bytes)
             access.bytes_in = len(arguments)
@@ -209,9 +216,9 @@ class Rest:
             tool=tool.spec.name,
         )
         visitor = self._sessions.visitor(principal, "")
-        context = RestContext(tool, visitor, self._surface, self._subscriptions)
+        context = RestContext(tool, visitor, self._surface, self._subscriptions, headers)
         body = _json_of(await self._run_tool(call, context))
-        if name not in self._bare:
+        if name not in self._bare and tool.spec.is_built_in:
             body = b'{"result":' + body + b"}"
         await reply(send, 200, body)
 

@@ -38,6 +38,7 @@ class OneCaller:
     principal = OWNER
     inputs: dict[str, Any] = {}  # noqa: RUF012 - read-only in the protocol
     state: str | None = None
+    headers = None
 
     def __init__(self, bank: str) -> None:
         self.bank = bank
