@@ -27,6 +27,7 @@ TESTED_BY: Final = {
     "daemon/memory": "tests/daemon/transports/http",
     "daemon/operations": "tests/daemon/transports/http/rest",
     "daemon/rpc": "tests/daemon/rpc",
+    "daemon/setup": "tests/daemon/setup",
     "daemon/tools": "tests/daemon/dialects",
     "daemon/transports": "tests/daemon/transports",
     "protocol": "tests/protocol",
