@@ -79,6 +79,7 @@ def _parse(given: list[str]) -> SimpleNamespace:
         from daemon.commands.tool import add_arguments as add_tool_arguments
 
         add_tool_arguments(tool)
+    _setup_commands(commands, given)
     stop = commands.add_parser("stop", help="stop the daemon and wait until it has exited")
     stop.add_argument("--socket", metavar="PATH", help="unix socket of the daemon")
     return parser.parse_args(given, SimpleNamespace())
@@ -102,6 +103,15 @@ def _token_commands(parser: "argparse.ArgumentParser") -> None:
     revoke.add_argument("name", metavar="NAME")
     for verb in (add, listing, revoke):
         verb.add_argument("--file", metavar="PATH", dest="token_file", help="token file to use")
+
+
+def _setup_commands(commands: "Any", given: list[str]) -> None:
+    """The commands that connect clients. Each adds its arguments only when it is called."""
+    setup = commands.add_parser("setup", help="connect MCP clients to recalld")
+    if given[:1] == ["setup"]:
+        from daemon.commands.setup import add_arguments
+
+        add_arguments(setup)
 
 
 def _server_flags(parser: "argparse.ArgumentParser") -> None:
@@ -141,6 +151,8 @@ def _run(chosen: SimpleNamespace) -> int:
             "no command given: use serve, stdio, health, status, bank, source, token, tool or stop",
         )
     given: dict[str, Any] = vars(chosen)
+    if command == "setup":
+        return _setup(chosen)
     named = ["socket", "fixtures", "dialects", "bind", "token_file"]
     if command not in ("bank", "source"):  # there it does not name the bank for tools
         named.append("bank")
@@ -185,6 +197,12 @@ def _run(chosen: SimpleNamespace) -> int:
 
         return tool.run(chosen, settings)
     return _serve(command, chosen, settings)
+
+
+def _setup(chosen: SimpleNamespace) -> int:
+    from daemon.commands import setup
+
+    return setup.run(chosen, load({}, os.environ))
 
 
 def _token(chosen: SimpleNamespace, settings: Settings) -> int:

@@ -28,6 +28,7 @@ TESTED_BY: Final = {
     "daemon/operations": "tests/daemon/transports/http/rest",
     "daemon/rpc": "tests/daemon/rpc",
     "daemon/sources": "tests/daemon/sources",
+    "daemon/setup": "tests/daemon/setup",
     "daemon/tools": "tests/daemon/dialects",
     "daemon/transports": "tests/daemon/transports",
     "protocol": "tests/protocol",
