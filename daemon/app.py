@@ -39,6 +39,7 @@ from daemon.sources import administration as source_verbs
 from daemon.sources.connectors.factories import Connectors
 from daemon.sources.sync.keeper import Sources
 from daemon.sources.sync.reporting import SourceProgress, followed
+from daemon.sources.sync.watch import Watcher
 from daemon.surfaces import DialectSurfaces, make_toolkit, open_offered
 from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
@@ -214,10 +215,15 @@ async def serve(
                 log.info("daemon.ready", pid=os.getpid(), version=VERSION)
                 _report_ready(ready)
                 tasks.start_soon(_housekeeping, services.sessions, services.limiter)
+                Watcher(store.sources, tasks).start()
                 if is_spawned:
                     files = (settings.socket, settings.lock)
                     tasks.start_soon(
-                        _stop_when_idle, services.connections, shutdown, settings.idle_seconds
+                        _stop_when_idle,
+                        services.connections,
+                        store.sources,
+                        shutdown,
+                        settings.idle_seconds,
                     )
                     tasks.start_soon(_stop_when_unreachable, shutdown, files)
                 await shutdown.stopping.wait()
@@ -342,16 +348,17 @@ def _ignore_signals() -> None:
 
 
 async def _stop_when_idle(
-    connections: Connections, shutdown: Shutdown, idle_seconds: float
+    connections: Connections, sources: Sources, shutdown: Shutdown, idle_seconds: float
 ) -> None:
-    """Stop a daemon that a bridge started after `idle_seconds` without a connection."""
+    """Stop a daemon that a bridge started after `idle_seconds` without a connection or a sync."""
     while True:
         idle = time.monotonic() - connections.idle_since
-        if not len(connections) and idle >= idle_seconds:
+        if not len(connections) and not sources.is_busy and idle >= idle_seconds:
             log.info("daemon.idle", seconds=round(idle))
             shutdown.stop()
             return
-        pause = idle_seconds - idle if not len(connections) else min(idle_seconds, 5.0)
+        is_idle = not len(connections) and not sources.is_busy
+        pause = idle_seconds - idle if is_idle else min(idle_seconds, 5.0)
         await anyio.sleep(max(0.05, pause))
 
 

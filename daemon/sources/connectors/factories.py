@@ -23,6 +23,14 @@ class Connectors:
                 from daemon.sources.connectors.filesystem import open_folder
 
                 return await open_folder(definition)
+            case "git":
+                from daemon.sources.connectors.git import open_repository
+
+                return await open_repository(definition, self._cache)
+            case "s3":
+                from daemon.sources.connectors.s3 import open_bucket
+
+                return await open_bucket(definition)
             case _:
                 raise SourceUnavailable(
                     f"sources of kind {definition.kind} are not available in this installation"

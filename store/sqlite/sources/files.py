@@ -42,7 +42,7 @@ def listing(connection: Connection, source: str, under: Sequence[str]) -> list[S
 def count(connection: Connection, source: str) -> int:
     """The number of documents that syncs of this source have stored."""
     (found,) = connection.execute(
-        "SELECT count(*) FROM documents WHERE source = ? AND run = ?", (source, SYNC_RUN)
+        "SELECT count(*) FROM source_files WHERE source = ? AND document IS NOT NULL", (source,)
     ).fetchone()
     return int(found)
 

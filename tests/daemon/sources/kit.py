@@ -34,10 +34,19 @@ class Bench:
         self.clock = clock
         self.sources = self.reopened()
 
+    def use(self, **definition: Any) -> None:
+        """Give `docs` another definition."""
+        states = self.sources._states
+        self.sources = self._made(definition)
+        self.sources._states.update(states)
+
     def reopened(self, **more: Any) -> Sources:
         """New sources over the same engine, as after a restart; `more` are keys of `docs`."""
-        given = {"kind": "filesystem", "root": str(self.root), **more}
-        self.sources = Sources(
+        self.sources = self._made({"kind": "filesystem", "root": str(self.root), **more})
+        return self.sources
+
+    def _made(self, given: dict[str, Any]) -> Sources:
+        return Sources(
             self.engine,
             Connectors(self.directory / "cache"),
             from_file={"docs": check_definition(given)},
@@ -45,7 +54,6 @@ class Bench:
             default_bank=BANK,
             now=self.clock,
         )
-        return self.sources
 
     async def restart(self, **more: Any) -> None:
         self.reopened(**more)
