@@ -169,6 +169,7 @@ def _make_services(
         def announce() -> None:
             for surface in surfaces.made:
                 services.subscriptions.announce(surface, "tools")
+                services.subscriptions.announce(surface, "prompts")
 
         tasks.start_soon(scripts.watch, announce)
     return services

@@ -112,6 +112,13 @@ def _setup_commands(commands: "Any", given: list[str]) -> None:
         from daemon.commands.setup import add_arguments
 
         add_arguments(setup)
+    awareness = commands.add_parser(
+        "awareness-setup", help="write the rules and the MCP file of an IDE for Awareness"
+    )
+    if given[:1] == ["awareness-setup"]:
+        from daemon.commands.awareness_setup import add_arguments as add_awareness_arguments
+
+        add_awareness_arguments(awareness)
 
 
 def _server_flags(parser: "argparse.ArgumentParser") -> None:
@@ -151,7 +158,7 @@ def _run(chosen: SimpleNamespace) -> int:
             "no command given: use serve, stdio, health, status, bank, source, token, tool or stop",
         )
     given: dict[str, Any] = vars(chosen)
-    if command == "setup":
+    if command in ("setup", "awareness-setup"):
         return _setup(chosen)
     named = ["socket", "fixtures", "dialects", "bind", "token_file"]
     if command not in ("bank", "source"):  # there it does not name the bank for tools
@@ -200,9 +207,14 @@ def _run(chosen: SimpleNamespace) -> int:
 
 
 def _setup(chosen: SimpleNamespace) -> int:
-    from daemon.commands import setup
+    settings = load({}, os.environ)
+    if chosen.command == "setup":
+        from daemon.commands import setup
 
-    return setup.run(chosen, load({}, os.environ))
+        return setup.run(chosen, settings)
+    from daemon.commands import awareness_setup
+
+    return awareness_setup.run(chosen, settings)
 
 
 def _token(chosen: SimpleNamespace, settings: Settings) -> int:

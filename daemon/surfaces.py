@@ -10,10 +10,10 @@ from daemon.dialect_names import DIALECTS, HARNESS, chosen
 from daemon.dialects.registry import build, instructions
 from daemon.dialects.registry import load as load_dialect
 from daemon.memory.completion import MemoryCompletions
-from daemon.memory.prompts import MemoryPrompts
+from daemon.memory.prompts import PROMPTS, MemoryPrompts
 from daemon.memory.resources import MemoryResources
 from daemon.tools.bound_tool import BoundTool
-from daemon.tools.surface import Surface
+from daemon.tools.surface import Prompts, Surface
 from daemon.tools.toolkit import SourceDirectory, Toolkit
 from store.engine import Engine
 from store.sqlite.catalogue import wall_clock
@@ -38,10 +38,11 @@ async def open_offered(
     settings: Settings, engine: Engine, sources: SourceDirectory | None
 ) -> AsyncGenerator["OfferedScripts | None"]:
     """The Lua tools, loaded; None if the settings name no scripts."""
-    if not settings.scripts.are_used or settings.fixtures:
+    scripts = settings.scripts
+    if not (scripts.are_used or scripts.inline_agents) or settings.fixtures:
         yield None
         return
-    from daemon.lua.offering import open_scripts  # most users have no scripts
+    from daemon.lua.offering import Taken, open_scripts  # most users have no scripts
 
     toolkit = make_toolkit(settings, engine, sources)
     harness = load_dialect(HARNESS)
@@ -49,9 +50,12 @@ async def open_offered(
         spec.name: BoundTool(spec, harness, settings.answer_bytes)
         for spec in harness.tools(toolkit)
     }
-    reserved = build(DIALECTS, toolkit).names() | {"list"}  # GET /tools/list
+    taken = Taken(
+        tools=build(DIALECTS, toolkit).names() | {"list"},  # GET /tools/list
+        prompts=frozenset(prompt.name for prompt in PROMPTS),
+    )
     async with open_scripts(
-        settings.scripts, built_in, reserved, result_bytes=settings.answer_bytes
+        scripts, built_in, harness, taken, result_bytes=settings.answer_bytes
     ) as offered:
         yield offered
 
@@ -88,16 +92,22 @@ class DialectSurfaces:
         if found is None:
             names = chosen(dialects)
             tools = build(names, self._toolkit)
+            prompts: Prompts = MemoryPrompts(self._toolkit)
             # Scripts are part of Context Harness.
-            if self._scripts is not None and HARNESS in names:
-                self._scripts.join(tools, load_dialect(HARNESS))
+            scripts = self._scripts if HARNESS in names else None
+            if scripts is not None:
+                from daemon.lua.agent_prompts import AgentPrompts
+
+                scripts.join(tools)
+                prompts = AgentPrompts(prompts, scripts.agents)
             found = self._made[dialects] = Surface(
                 name=dialects,
                 tools=tools,
-                changing=frozenset({"tools"}) if self._scripts is not None else frozenset(),
+                changing=frozenset({"tools", "prompts"} if scripts is not None else ()),
                 instructions=instructions(names),
                 resources=MemoryResources(self._toolkit),
-                prompts=MemoryPrompts(self._toolkit),
+                prompts=prompts,
+                agents=scripts.agents if scripts is not None else None,
                 completions=MemoryCompletions(self._toolkit),
             )
         return found

@@ -18,9 +18,9 @@ from typing import Any, cast
 from daemon.bridge.project_bank import bank_of
 from daemon.commands.output import print_lines
 from daemon.config import Settings
-from daemon.dialect_names import DIALECTS, chosen
+from daemon.dialect_names import chosen
 from daemon.exit_codes import CANNOT_CREATE, DEGRADED, OK, USAGE, Exit
-from daemon.setup import executable, origins, text_files
+from daemon.setup import executable, origins, rules_part, text_files
 from daemon.setup.clients import BY_NAME, CLIENTS, Client, Places, Scope, Server
 from daemon.setup.entry_part import plan_entry, plan_removal
 from daemon.setup.handshake import Proof, prove
@@ -157,8 +157,36 @@ class _Setup:
         return _code(lines)
 
     def _parts(self, client: Client, path: Path, *, dry: bool, force: bool) -> list[Line]:
-        entry_line = self._entry(client, path, dry=dry, force=force)
-        return [entry_line]
+        found = [self._entry(client, path, dry=dry, force=force)]
+        if self._options.rules or self._options.remove:
+            found += self._rules(client, path, dry=dry, force=force)
+        return found
+
+    def _rules(self, client: Client, entry_path: Path, *, dry: bool, force: bool) -> list[Line]:
+        path = rules_part.rules_file(client, self._scope, self.places)
+        if path is None:
+            if self._options.remove:
+                return []
+            detail = f"{client.title} has no rules file here"
+            detail += "" if self._scope == "project" else "; use --project"
+            plan = Plan(
+                client=client.name,
+                part="rules",
+                path=entry_path,
+                status="unsupported",
+                detail=detail,
+            )
+            return [Line(plan=plan, is_done=False)]
+        if self._options.remove:
+            plan = rules_part.plan_rules_removal(client, path, self._ledger)
+            if plan.status == "absent":
+                return []
+        else:
+            names = chosen(self._dialects(client, entry_path))
+            text = rules_part.content(client, names)
+            plan = rules_part.plan_rules(client, path, text, self._ledger, force=force)
+        plan = plan if dry else carry_out(plan, self._ledger)
+        return [Line(plan=plan, is_done=not dry)]
 
     def _entry(self, client: Client, path: Path, *, dry: bool, force: bool) -> Line:
         if self._options.remove:
@@ -184,9 +212,7 @@ class _Setup:
     def _server(self, client: Client, path: Path) -> Server:
         if self._options.http:
             return Server(url=self._url())
-        dialects = self._options.dialects
-        if dialects is None:
-            dialects = self._matching(client, path)
+        dialects = self._dialects(client, path)
         bank = self._options.bank
         if bank is None and self._scope == "project":
             bank = bank_of(self.places.project)
@@ -199,13 +225,15 @@ class _Setup:
             env=executable.carried_variables(),
         )
 
-    def _matching(self, client: Client, path: Path) -> str:
+    def _dialects(self, client: Client, path: Path) -> str:
+        """The requested dialects, else those of the user's former system, else the native one."""
+        if self._options.dialects is not None:
+            return str(self._options.dialects)
         try:
             data = Editor(client.format).read(text_files.load(path).text)
         except (SyntaxFault, FileFault):
-            return ""  # the plan reports it
-        found = origins.dialects_for(data, client.key_in(data))
-        return found if found in DIALECTS or "," in found else ""
+            return origins.NATIVE  # the plan of the entry reports it
+        return origins.dialects_for(data, client.key_in(data))
 
     def _url(self) -> str:
         """The endpoint of `recalld serve`; one dialect has an endpoint of its own."""

@@ -145,7 +145,8 @@ def _places(settings: Scripts) -> tuple[list[tuple[Path, ScriptEntry | None]], l
 
 def watched(settings: Scripts) -> list[tuple[str, int, int, int]]:
     """A value that changes when a script is added, changed or removed. Blocks."""
-    return signature([path for path, _ in _places(settings)[0]])
+    paths = [path for path, _ in _places(settings)[0]]
+    return signature([*paths, *(settings.path_of(agent) for agent in settings.agents)])
 
 
 async def _describe(
@@ -210,7 +211,7 @@ async def _call(
     context: Context,
 ) -> CallToolResult:
     def listen(note: Note) -> None:
-        log.log(_LEVELS[note.level], "script.log", tool=name, text=note.text)
+        log_note(name, note)
 
     memory = memory_of(built_in, context)
     finished = await call_tool(script, as_table(arguments), runner, memory, listen)
@@ -227,6 +228,11 @@ async def call_tool(
 
 #: The numbers of structlog's levels.
 _LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+
+def log_note(name: str, note: Note) -> None:
+    """Write a line of a script to the log."""
+    log.log(_LEVELS[note.level], "script.log", tool=name, text=note.text)
 
 
 def answer(result: bytes) -> CallToolResult:

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from daemon.bridge.retry_advice import READS
+from daemon.tools.bound_tool import BoundTool
 from daemon.tools.context import Context
 from daemon.tools.registry import Registry
 from protocol.lifecycle import Offered
@@ -48,6 +49,33 @@ class Prompts(Protocol):
         ...
 
 
+class AgentArgument(Struct, frozen=True, kw_only=True):
+    """An argument of an agent."""
+
+    name: str
+    description: str = ""
+    required: bool = False
+
+
+class Agent(Struct, frozen=True, kw_only=True):
+    """A named system prompt and the tools it uses, as listed. `source` is `toml` or `lua`."""
+
+    name: str
+    description: str
+    tools: list[str]
+    source: str
+    arguments: list[AgentArgument] = []
+
+
+class Agents(Protocol):
+    """The agents that a client can ask for a prompt."""
+
+    def list(self) -> Sequence[Agent]: ...
+    def find(self, name: str) -> BoundTool | None:
+        """The tool that makes the prompt of this agent; None if it does not exist."""
+        ...
+
+
 class Completions(Protocol):
     async def complete(self, params: CompleteParams, context: Context) -> CompletionValues | None:
         """None if the reference or the argument does not exist."""
@@ -62,6 +90,7 @@ class Surface(Struct, frozen=True, kw_only=True, eq=False):
     resources: Resources | None = None
     prompts: Prompts | None = None
     completions: Completions | None = None
+    agents: Agents | None = None
     logging: bool = False
     changing: frozenset[str] = frozenset()
     instructions: str = ""

@@ -43,6 +43,11 @@ NPM_PEERS: Final = {
     "sdk-1.12.3": ("@modelcontextprotocol/sdk@1.12.3",),  # 2025-03-26
     "sdk-1.20.2": ("@modelcontextprotocol/sdk@1.20.2",),  # 2025-06-18
     "sdk-1.24.3": ("@modelcontextprotocol/sdk@1.24.3",),  # 2025-11-25
+    # Coding clients, for scripts/clients --setup: over 1 GB together.
+    "claude-code": ("@anthropic-ai/claude-code@2.1.197",),
+    "codex": ("@openai/codex@0.166.0",),
+    "gemini-cli": ("@google/gemini-cli@0.61.0",),
+    "opencode": ("opencode-ai@1.18.33",),
 }
 
 

@@ -1,6 +1,6 @@
 """Lua tools over HTTP in this process, with small built-in tools for the scripts to call."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,13 +9,15 @@ from msgspec import Meta, Struct
 
 from daemon.config.scripts import Scripts
 from daemon.dialects.harness import DIALECT
+from daemon.lua.agent_prompts import AgentPrompts
 from daemon.lua.messages import Ask, Note, Reply, Run
-from daemon.lua.offering import OfferedScripts, open_scripts
+from daemon.lua.offering import OfferedScripts, Taken, open_scripts
 from daemon.tools.bound_tool import BoundTool
 from daemon.tools.context import Context
 from daemon.tools.registry import Registry
 from daemon.tools.specification import ToolSpec
 from daemon.tools.surface import Surface
+from protocol.mcp import Prompt
 from store.errors import NotFound
 from tests.support.web import Web, running_web
 
@@ -116,6 +118,16 @@ BUILT_IN = {
 }
 
 
+class NoPrompts:
+    """A surface without prompts of its own."""
+
+    def list(self) -> Sequence[Prompt]:
+        return []
+
+    def get(self, name: str, arguments: dict[str, str], context: Context) -> None:
+        return None
+
+
 class ScriptWeb:
     """A running server whose tools are scripts."""
 
@@ -132,16 +144,24 @@ class ScriptWeb:
 
 @asynccontextmanager
 async def script_web(
-    home: Path, scripts: Mapping[str, str], reserved: frozenset[str] = frozenset(), **changes: Any
+    home: Path, scripts: Mapping[str, str], taken: Taken | None = None, **changes: Any
 ) -> AsyncGenerator[ScriptWeb]:
     """HTTP over these scripts, in a folder `tools` below `home`."""
     folder = home / "tools"
     folder.mkdir()
     write(folder, scripts)
     settings = settings_of(folder, **changes)
-    async with open_scripts(settings, BUILT_IN, reserved, result_bytes=MIB) as offered:
+    async with open_scripts(
+        settings, BUILT_IN, DIALECT, taken or Taken(), result_bytes=MIB
+    ) as offered:
         registry = Registry()
-        offered.join(registry, DIALECT)
-        surface = Surface(name="scripts", tools=registry, changing=frozenset({"tools"}))
+        offered.join(registry)
+        surface = Surface(
+            name="scripts",
+            tools=registry,
+            prompts=AgentPrompts(NoPrompts(), offered.agents),
+            agents=offered.agents,
+            changing=frozenset({"tools"}),
+        )
         async with running_web(home, surface=surface) as web:
             yield ScriptWeb(web, offered, registry)

@@ -178,8 +178,8 @@ class Router:
         route = self._routes.get(path)
         if route is not None:
             return route
-        prefix = path[: path.rfind("/") + 1]
-        route = self._fallback.get(prefix)
+        # `/tools/{name}` and `/agents/{name}/prompt`: the part up to the second slash.
+        route = self._fallback.get(path[: path.find("/", 1) + 1])
         if route is None:
             raise Refusal(404, "nothing is served at this path")
         return route

@@ -20,6 +20,7 @@ from daemon.transports.http.edge.messages import Pace
 from daemon.transports.http.mcp.calls import McpServices
 from daemon.transports.http.mcp.endpoint import McpEndpoint
 from daemon.transports.http.mcp.sessions import HttpSessions
+from daemon.transports.http.rest.agents import AgentRoutes
 from daemon.transports.http.rest.operations import Operations
 from daemon.transports.http.rest.routes import Rest
 from daemon.transports.http.router import Route, Router
@@ -153,19 +154,21 @@ class HttpServer:
             subscriptions=services.subscriptions,
         )
         self._endpoints.append(rest)
+        agents = AgentRoutes(rest, services.surfaces().agents)
         routes = {
             "/health": Route("/health", operations.health, ("GET",), is_open=True),
             "/health/live": Route("/health/live", operations.live, ("GET",), is_open=True),
             "/health/ready": Route("/health/ready", operations.ready, ("GET",), is_open=True),
             "/metrics": Route("/metrics", operations.metrics, ("GET",)),
             **rest.routes(),
+            **agents.routes(),
         }
         if self._settings.mcp:
             routes |= self._mcp_routes()
         return Router(
             self._guard,
             routes,
-            rest.fallback(),
+            {**rest.fallback(), **agents.fallback()},
             refresh_tokens=self._refresh_tokens,
             meter=services.meter,
             clock=services.clock,

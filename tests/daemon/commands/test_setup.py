@@ -228,3 +228,39 @@ def test_http_entries_are_tested_over_http(machine: Machine) -> None:
     entry = json.loads((machine.home / ".cursor/mcp.json").read_text())["mcpServers"]["recalld"]
     assert entry == {"url": "http://127.0.0.1:9/mcp"}
     assert recalld(machine.data, "health").returncode == 2
+
+
+def test_rules_are_written_with_the_entry_and_removed_with_it(machine: Machine) -> None:
+    path = machine.home / ".claude" / "CLAUDE.md"
+    path.parent.mkdir()
+    path.write_text("# Mine\n")
+    done = machine.results("claude-code", "--rules")
+    assert [(each["part"], each["status"]) for each in done] == [
+        ("entry", "add"),
+        ("rules", "add"),
+    ]
+    text = path.read_text()
+    assert text.startswith("# Mine\n\n<!-- RECALLD_RULES_START -->\n# Memory\n")
+    assert "recall" in text
+    assert [each["status"] for each in machine.results("claude-code", "--rules")] == [
+        "current",
+        "current",
+    ]
+    machine.setup("claude-code", "--remove")
+    assert path.read_text() == "# Mine\n"
+
+
+def test_the_native_tools_are_the_default(machine: Machine) -> None:
+    [result] = machine.results("kiro")
+    assert result["tools"] == 5
+    entry = json.loads((machine.home / ".kiro/settings/mcp.json").read_text())
+    assert entry["mcpServers"]["recalld"]["args"] == ["stdio", "--dialects", "native"]
+
+
+def test_cursor_rules_exist_in_a_project_only(machine: Machine) -> None:
+    assert machine.results("cursor", "--rules")[1]["status"] == "unsupported"
+    machine.setup("cursor", "--rules", "--project")
+    path = machine.project / ".cursor" / "rules" / "recalld.mdc"
+    assert path.read_text().startswith("---\ndescription:")
+    machine.setup("cursor", "--remove", "--project")
+    assert not path.exists()

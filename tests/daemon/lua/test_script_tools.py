@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from daemon.config.scripts import ScriptEntry
+from daemon.lua.offering import Taken
 from tests.support.scripts import executing, script_web, write
 from tests.support.web import call
 
@@ -119,7 +120,7 @@ async def test_a_result_keeps_its_shape(tmp_path: Path, body: str, result: Any) 
 
 async def test_a_script_cannot_take_the_name_of_a_built_in_tool(tmp_path: Path) -> None:
     named = "tool = {name = 'search'} function tool.execute() end"
-    async with script_web(tmp_path, {"a": named}, frozenset({"search"})) as server:
+    async with script_web(tmp_path, {"a": named}, Taken(tools=frozenset({"search"}))) as server:
         assert server.registry.specs() == []
         [problem] = server.offered.problems
         assert problem.reason == "the name search belongs to a built-in tool"

@@ -72,6 +72,8 @@ def document(surface: Surface, bare: Mapping[str, str], *, has_mcp: bool) -> byt
             verb: _tool(spec, is_bare=spec.name in bare, takes_body=verb == "post")
         }
     paths["/tools/{name}"] = {"post": _any_tool()}
+    paths["/agents/list"] = {"get": _get("agents", "Every agent", {"type": "object"})}
+    paths["/agents/{name}/prompt"] = {"post": _agent_prompt()}
     for path in paths.values():
         if "get" in path:
             path["head"] = _head(path["get"])
@@ -171,6 +173,15 @@ def _any_tool() -> dict[str, Any]:
         ],
         "requestBody": _body({"type": "object"}),
         "responses": {"200": _json("The result of the tool", result), **_errors(*_ALWAYS, *_CALL)},
+    }
+
+
+def _agent_prompt() -> dict[str, Any]:
+    return {
+        **_any_tool(),
+        "operationId": "agent_prompt",
+        "summary": "The prompt of an agent",
+        "requestBody": _body({"type": "object", "properties": {"arguments": {"type": "object"}}}),
     }
 
 

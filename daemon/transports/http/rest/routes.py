@@ -193,19 +193,41 @@ class Rest:
         self, scope: Scope, receive: Receive, send: Send, principal: Principal, access: AccessRecord
     ) -> None:
         name = scope["path"].removeprefix(PREFIX)
+        if "/" in name:
+            raise Refusal(404, "nothing is served at this path")
         tool = self._surface.tools.find(name)
         if tool is None:
             raise Refusal(404, f"no tool registered with name: {name[:128]}")
         access.tool = tool.spec.name
         arguments = b"{}"
-        headers = headers_of(scope)
         if scope["method"] == "POST":
-            require_json(headers)
-            arguments = await read_body(headers, receive, self._frame_bytes)
-            access.bytes_in = len(arguments)
-            problem = unfit(arguments)
-            if problem:
-                raise Refusal(400, problem)
+            arguments = await self.read_arguments(headers_of(scope), receive, access)
+        body = await self.call(tool, arguments, scope, principal, access)
+        if name not in self._bare and tool.spec.is_built_in:
+            body = b'{"result":' + body + b"}"
+        await reply(send, 200, body)
+
+    async def read_arguments(
+        self, headers: dict[str, list[str]], receive: Receive, access: AccessRecord
+    ) -> bytes:
+        """The body of a request, which must be JSON."""
+        require_json(headers)
+        arguments = await read_body(headers, receive, self._frame_bytes)
+        access.bytes_in = len(arguments)
+        problem = unfit(arguments)
+        if problem:
+            raise Refusal(400, problem)
+        return arguments
+
+    async def call(
+        self,
+        tool: BoundTool,
+        arguments: bytes,
+        scope: Scope,
+        principal: Principal,
+        access: AccessRecord,
+    ) -> bytes:
+        """The answer of a tool as JSON; a failure is a `Refusal`."""
         call = Call(
             b"",
             b"",
@@ -216,11 +238,8 @@ class Rest:
             tool=tool.spec.name,
         )
         visitor = self._sessions.visitor(principal, "")
-        context = RestContext(tool, visitor, self._surface, self._subscriptions, headers)
-        body = _json_of(await self._run_tool(call, context))
-        if name not in self._bare and tool.spec.is_built_in:
-            body = b'{"result":' + body + b"}"
-        await reply(send, 200, body)
+        context = RestContext(tool, visitor, self._surface, self._subscriptions, headers_of(scope))
+        return _json_of(await self._run_tool(call, context))
 
     async def _run_tool(self, call: Call, context: RestContext) -> Answer:
         """Pass a call through the gate; its answer, or the `Refusal` its failure amounts to."""
