@@ -19,12 +19,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from daemon.tools.context import Context
 from daemon.tools.dialect import Dialect
 from daemon.tools.errors import ArgumentsRefused, ScriptFailed, ScriptTimedOut
+from daemon.tools.progress import counted
 from daemon.tools.specification import NoArguments, ToolSpec
-from daemon.tools.toolkit import Toolkit, full_text, iso
+from daemon.tools.toolkit import Toolkit, full_text, iso, provenance
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound, NotFound
-from store.model import Document, DocumentHeader, Filters, Found, Hit, Item, Query
+from store.model import Document, DocumentHeader, Filters, Found, Hit, Item, NewDocument, Query
 
+NAME: Final = "harness"
 MOST: Final = 1000
 #: The chunks of one document may crowd out other documents, so a search first asks for this many
 #: hits per row.
@@ -46,6 +48,29 @@ class SearchArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class GetArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: Annotated[str, Meta(min_length=1)]
+
+
+class AddArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    source_id: Annotated[str, Meta(min_length=1)]
+    body: Annotated[str, Meta(min_length=1)]
+    source: Annotated[str, Meta(min_length=1)] = NAME
+    title: str = ""
+    source_url: str | UnsetType = UNSET
+
+
+class RemoveArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: Annotated[str, Meta(min_length=1)]
+
+
+class Added(Struct, frozen=True, kw_only=True):
+    id: str
+    outcome: str
+    chunks: int
+
+
+class Removed(Struct, frozen=True, kw_only=True):
+    id: str
+    removed: bool
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -215,9 +240,56 @@ def of_item(item: Item) -> Whole:
     )
 
 
+def title_of(body: str) -> str:
+    """The first heading or line of a document without a title."""
+    return body.lstrip()[:TITLE_LENGTH].partition("\n")[0].lstrip("# ").rstrip()
+
+
 def _title(item: Item) -> str:
     """The item's title, else the beginning of its first line."""
     return item.title or item.text.lstrip()[:TITLE_LENGTH].partition("\n")[0].rstrip()
+
+
+async def add_document(toolkit: Toolkit, arguments: AddArguments, context: Context) -> Added:
+    """Store a document, or replace the one with the same source and source_id."""
+    if not arguments.body.strip():
+        raise ArgumentsRefused("body: must not be empty")
+    _refuse_configured(toolkit, arguments.source, context.bank)
+    document = NewDocument(
+        source=arguments.source,
+        source_id=arguments.source_id,
+        body=arguments.body,
+        title=arguments.title or title_of(arguments.body),
+        url=None if arguments.source_url is UNSET else arguments.source_url,
+        session=await context.session(),
+        provenance=provenance(context, NAME),
+    )
+    put = await counted(
+        context,
+        "chunks",
+        lambda progress: toolkit.engine.upsert_document(context.bank, document, progress=progress),
+    )
+    return Added(id=put.id, outcome=put.outcome, chunks=put.chunks)
+
+
+async def remove_document(
+    toolkit: Toolkit, arguments: RemoveArguments, context: Context
+) -> Removed:
+    try:
+        found = await toolkit.engine.document(context.bank, arguments.id)
+    except (BankNotFound, NotFound):
+        raise NotFound("document", arguments.id) from None
+    _refuse_configured(toolkit, found.source, context.bank)
+    count = await toolkit.engine.delete_documents(context.bank, [found.id])
+    return Removed(id=found.id, removed=count == 1)
+
+
+def _refuse_configured(toolkit: Toolkit, source: str, bank: str) -> None:
+    """The documents of a configured source come from its files, and a sync would undo a change."""
+    if toolkit.sources is not None and toolkit.sources.is_configured(source, bank):
+        raise ArgumentsRefused(
+            f"source: {source!r} is a configured source; its documents come from its sync"
+        )
 
 
 async def list_sources(toolkit: Toolkit, _arguments: NoArguments, context: Context) -> Sources:
@@ -328,15 +400,34 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             run=partial(list_sources, toolkit),
             read_only=True,
         ),
+        ToolSpec(
+            name="add_document",
+            title="Add a document",
+            description="Store a document; replaces the one with this source and source_id",
+            arguments=AddArguments,
+            output=Added,
+            run=partial(add_document, toolkit),
+            idempotent=True,
+            fields={"url": "source_url"},
+        ),
+        ToolSpec(
+            name="remove_document",
+            title="Remove a document",
+            description="Remove a document by ID",
+            arguments=RemoveArguments,
+            output=Removed,
+            run=partial(remove_document, toolkit),
+            destructive=True,
+        ),
     ]
 
 
 DIALECT: Final = Dialect(
-    name="harness",
+    name=NAME,
     tools=tools,
     instructions=(
-        "Search documents with search in mode hybrid, then read one with get. These tools store "
-        "nothing."
+        "Search documents with search in mode hybrid, then read one with get. Store a document "
+        "with add_document."
     ),
     refuse=_refuse,
     fail=_fail,

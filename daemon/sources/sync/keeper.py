@@ -234,6 +234,9 @@ class Sources:
     def is_busy(self) -> bool:
         return bool(self._runs)
 
+    def is_running(self, name: str) -> bool:
+        return name in self._runs
+
     def cancel(self, name: str) -> bool:
         """Cancel the run of a source; False if there is none."""
         run = self._runs.get(name)

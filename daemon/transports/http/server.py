@@ -21,8 +21,10 @@ from daemon.transports.http.mcp.calls import McpServices
 from daemon.transports.http.mcp.endpoint import McpEndpoint
 from daemon.transports.http.mcp.sessions import HttpSessions
 from daemon.transports.http.rest.agents import AgentRoutes
+from daemon.transports.http.rest.documents import DocumentRoutes
 from daemon.transports.http.rest.operations import Operations
 from daemon.transports.http.rest.routes import Rest
+from daemon.transports.http.rest.sources import SourceRoutes
 from daemon.transports.http.router import Route, Router
 
 BACKLOG: Final = 512
@@ -155,6 +157,8 @@ class HttpServer:
         )
         self._endpoints.append(rest)
         agents = AgentRoutes(rest, services.surfaces().agents)
+        documents = DocumentRoutes(rest, services.surfaces())
+        sources = SourceRoutes(rest, services.sources, services.tasks)
         routes = {
             "/health": Route("/health", operations.health, ("GET",), is_open=True),
             "/health/live": Route("/health/live", operations.live, ("GET",), is_open=True),
@@ -162,13 +166,20 @@ class HttpServer:
             "/metrics": Route("/metrics", operations.metrics, ("GET",)),
             **rest.routes(),
             **agents.routes(),
+            **documents.routes(),
+            **sources.routes(),
         }
         if self._settings.mcp:
             routes |= self._mcp_routes()
         return Router(
             self._guard,
             routes,
-            {**rest.fallback(), **agents.fallback()},
+            {
+                **rest.fallback(),
+                **agents.fallback(),
+                **documents.fallback(),
+                **sources.fallback(),
+            },
             refresh_tokens=self._refresh_tokens,
             meter=services.meter,
             clock=services.clock,

@@ -13,6 +13,11 @@ def _prepare(client: Client) -> Mapping[str, Any] | None:
     return {"id": stored.json["id"]}
 
 
+def _add(client: Client) -> Mapping[str, Any] | None:
+    added = client.call("add_document", source_id="docs/old.md", body="an old document")
+    return {"id": added.json["id"]}
+
+
 def _refusal_message(answer: Answer) -> str:
     assert answer.is_error
     error = json.loads(answer.text)["error"]
@@ -85,7 +90,28 @@ DIALECT: Final = Dialect(
             },
             arguments={},
             prepare=lambda client: _prepare(client) and None,
+            additional=frozenset(("last_sync", "last_error", "withheld_deletions")),
             read_only=True,
+        ),
+        # Not in the document: without them a client of Context Harness alone could store nothing.
+        Tool(
+            name="add_document",
+            parameters=(
+                Parameter("source_id", "string", required=True, bad=("",)),
+                Parameter("body", "string", required=True, bad=("", "  ")),
+                Parameter("source", "string", default="harness", bad=("",)),
+                Parameter("title", "string", default=""),
+                Parameter("source_url", "string"),
+            ),
+            result={"id": "string", "outcome": "string", "chunks": "integer"},
+            arguments={"source_id": "docs/auth.md", "body": "JWT tokens are signed"},
+        ),
+        Tool(
+            name="remove_document",
+            parameters=(Parameter("id", "string", required=True, bad=("",)),),
+            result={"id": "string", "removed": "boolean"},
+            arguments={"id": ""},
+            prepare=_add,
         ),
     ),
     refusal_message=_refusal_message,

@@ -94,6 +94,13 @@ class Ingest:
         context: Context,
     ) -> Ingested:
         documents = await offload(partial(_checked_documents, drafts, labels), LARGE)
+        for document in documents:
+            sources = self._toolkit.sources
+            if sources is not None and sources.is_configured(document.source, labels.bank):
+                raise InvalidArgument(
+                    f"content: {document.source!r} is a configured source; its documents come from"
+                    " its sync"
+                )
         ingested: list[IngestedDocument] = []
         for draft, document in zip(drafts, documents, strict=True):
             put = await self._put(labels.bank, document, context, is_only=len(documents) == 1)

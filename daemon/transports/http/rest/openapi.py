@@ -72,6 +72,15 @@ def document(surface: Surface, bare: Mapping[str, str], *, has_mcp: bool) -> byt
             verb: _tool(spec, is_bare=spec.name in bare, takes_body=verb == "post")
         }
     paths["/tools/{name}"] = {"post": _any_tool()}
+    for spec in surface.tools.specs():
+        if spec.name == "add_document":
+            paths["/documents"] = {"post": _named(_tool(spec, is_bare=True, takes_body=True))}
+        elif spec.name == "remove_document":
+            described = _named(_tool(spec, is_bare=True, takes_body=False))
+            described["parameters"] = [
+                {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+            ]
+            paths["/documents/{id}"] = {"delete": described}
     paths["/agents/list"] = {"get": _get("agents", "Every agent", {"type": "object"})}
     paths["/agents/{name}/prompt"] = {"post": _agent_prompt()}
     for path in paths.values():
@@ -161,6 +170,11 @@ def _tool(spec: ToolSpec, *, is_bare: bool, takes_body: bool) -> dict[str, Any]:
     if takes_body:
         described["requestBody"] = _body(spec.describe().input_schema)
     return described
+
+
+def _named(described: dict[str, Any]) -> dict[str, Any]:
+    """The operation of a tool under a path of its own."""
+    return {**described, "operationId": described["operationId"].removeprefix("tool_")}
 
 
 def _any_tool() -> dict[str, Any]:
