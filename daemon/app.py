@@ -21,6 +21,7 @@ import structlog
 from anyio.abc import TaskGroup
 
 from daemon.config import Embedding, Settings
+from daemon.config.scripts import Scripts
 from daemon.dialect_names import chosen
 from daemon.exit_codes import CANNOT_CREATE, CONFIG, OK, Exit
 from daemon.memory.bank_administration import AnyVerb, Caretaker, Done, refused
@@ -36,7 +37,9 @@ from daemon.rpc.services import Services, make_gate, make_services
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.shutdown import Shutdown
 from daemon.sources import administration as source_verbs
+from daemon.sources.connectors.connector import Connector
 from daemon.sources.connectors.factories import Connectors
+from daemon.sources.definition import Definition
 from daemon.sources.sync.keeper import Sources
 from daemon.sources.sync.reporting import SourceProgress, followed
 from daemon.sources.sync.watch import Watcher
@@ -102,11 +105,26 @@ async def opened(settings: Settings) -> AsyncGenerator[Opened]:
                 await sessions.flush()
 
 
+class _LateScripts:
+    """The connectors of kind `script`; most users have none, so they are imported late."""
+
+    def __init__(self, settings: Scripts) -> None:
+        self._settings = settings
+
+    async def __call__(self, definition: Definition) -> Connector:
+        from daemon.lua.connector import script_connectors
+
+        return await script_connectors(self._settings)(definition)
+
+
 async def _open_sources(settings: Settings, engine: Engine) -> Sources:
     """The configured document sources; no run is started here."""
     sources = Sources(
         engine,
-        Connectors(settings.directories.data / "sources"),
+        Connectors(
+            settings.directories.data / "sources",
+            {"script": _LateScripts(settings.scripts)},
+        ),
         from_file=settings.sources,
         config=settings.directories.config,
         default_bank=settings.bank or DEFAULT_BANK,

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from daemon.config.scripts import InlineAgent, ScriptEntry, Scripts
 from daemon.lua.host import ScriptHost, Tools, memory_of
-from daemon.lua.messages import Note
 from daemon.lua.parameters import (
     Misdeclared,
     Parameter,
@@ -27,6 +26,7 @@ from daemon.lua.parameters import (
     schema,
 )
 from daemon.lua.runner import Runner
+from daemon.lua.sandbox.messages import Note
 from daemon.lua.script import Script, ScriptUnreadable, read_script
 from daemon.lua.script_tools import Problem, describe_script, log_note
 from daemon.tools.bound_tool import BoundTool

@@ -15,7 +15,7 @@ import anyio.to_thread
 import msgspec
 from msgspec import UNSET, Raw
 
-from daemon.lua.messages import MOST_BYTES, Ask, Reply
+from daemon.lua.sandbox.messages import MOST_BYTES, Ask, Reply
 from daemon.lua.script import Script
 from daemon.tools.authority import Forbidden
 from daemon.tools.bound_tool import BoundTool

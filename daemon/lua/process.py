@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from daemon.lua.messages import (
+from daemon.lua.sandbox.messages import (
     HEAD,
     MOST_BYTES,
     Ask,
@@ -44,7 +44,7 @@ _CPU_GRACE_SECONDS: Final = 2
 _START: Final = """
 import sys
 sys.path[1:1] = sys.argv[3:]
-from daemon.lua.child import main
+from daemon.lua.sandbox.child import main
 main(int(sys.argv[1]), int(sys.argv[2]))
 """
 

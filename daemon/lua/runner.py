@@ -15,8 +15,8 @@ import structlog
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from daemon.lua.messages import Failed, Finished, MessageTooLarge, Run
 from daemon.lua.process import Host, Listen, LuaMissing, ProcessLost, ScriptProcess
+from daemon.lua.sandbox.messages import Failed, Finished, MessageTooLarge, Run
 from daemon.tools.errors import ScriptFailed, ScriptTimedOut
 
 #: Idle processes that are kept.

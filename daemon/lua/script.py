@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from daemon.config.scripts import ScriptEntry, Scripts
-from daemon.lua.messages import Run
 from daemon.lua.runner import ScriptLimits
+from daemon.lua.sandbox.messages import Run
 
 MOST_BYTES: Final = 1024 * 1024
 

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from daemon.config.scripts import NAME, NAME_RULE, ScriptEntry, Scripts
 from daemon.lua.host import Memory, ScriptHost, Tools, memory_of, no_memory
-from daemon.lua.messages import Finished, Note
 from daemon.lua.parameters import (
     Misdeclared,
     arguments_type,
@@ -30,6 +29,7 @@ from daemon.lua.parameters import (
 )
 from daemon.lua.process import Listen
 from daemon.lua.runner import KEPT, Runner
+from daemon.lua.sandbox.messages import Finished, Note
 from daemon.lua.script import Script, ScriptUnreadable, read_script, signature
 from daemon.tools.context import Context
 from daemon.tools.errors import ScriptFailed, ScriptTimedOut

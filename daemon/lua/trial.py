@@ -12,9 +12,9 @@ from msgspec import Struct
 from daemon.config import Settings
 from daemon.config.scripts import ScriptEntry
 from daemon.lua.host import Memory
-from daemon.lua.messages import Note
 from daemon.lua.parameters import Misdeclared, arguments_type, as_table, read_parameters
 from daemon.lua.runner import Runner, ScriptLimits, script_runner
+from daemon.lua.sandbox.messages import Note
 from daemon.lua.script import Script, ScriptUnreadable, read_script
 from daemon.lua.script_tools import Found, call_tool, describe_script, find_tools
 from daemon.tools.errors import ScriptFailed, ScriptTimedOut

@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 from daemon.config.scripts import Scripts
 from daemon.dialects.harness import DIALECT
 from daemon.lua.agent_prompts import AgentPrompts
-from daemon.lua.messages import Ask, Note, Reply, Run
 from daemon.lua.offering import OfferedScripts, Taken, open_scripts
+from daemon.lua.sandbox.messages import Ask, Note, Reply, Run
 from daemon.tools.bound_tool import BoundTool
 from daemon.tools.context import Context
 from daemon.tools.registry import Registry

@@ -9,7 +9,7 @@ instead, and the log says so once.
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import anyio
 import structlog
@@ -64,7 +64,7 @@ class InotifyNotifier:
     def wait(self, seconds: float, stop: threading.Event) -> set[str] | None:
         found: Any = self._notify.watch(DEBOUNCE_MS, STEP_MS, int(seconds * 1000), stop)
         if isinstance(found, set):
-            return {path for _, path in found}
+            return {path for _, path in cast("set[tuple[int, str]]", found)}
         return None if found in ("stop", "signal") else set()
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from daemon.lua.messages import Ask, Reply
 from daemon.lua.process import ProcessLost, ScriptProcess
 from daemon.lua.runner import Runner, ScriptLimits, script_runner
+from daemon.lua.sandbox.messages import Ask, Reply
 from daemon.tools.errors import ScriptFailed, ScriptTimedOut
 from tests.support.scripts import MIB, no_host, no_notes, run_of
 
@@ -137,7 +137,7 @@ def children() -> list[int]:
     found: list[int] = []
     for task in Path("/proc/self/task").iterdir():
         found += [int(pid) for pid in (task / "children").read_text().split()]
-    return [pid for pid in found if b"daemon.lua.child" in command_of(pid)]
+    return [pid for pid in found if b"daemon.lua.sandbox.child" in command_of(pid)]
 
 
 def command_of(pid: int) -> bytes:

@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol
 import lupa.lua54
 import msgspec
 
-from daemon.lua.messages import Level, Run
-from daemon.lua.values import ToLua, ToPython, Unusable
+from daemon.lua.sandbox.messages import Level, Run
+from daemon.lua.sandbox.values import ToLua, ToPython, Unusable
 
 PRELUDE: Final = Path(__file__).with_name("prelude.lua").read_bytes()
 #: The largest argument list of one host call.

@@ -12,9 +12,9 @@ import sys
 import time
 from typing import Any, Final, NoReturn
 
-from daemon.lua.limits import set_limits
-from daemon.lua.machine import Refused, ScriptError, perform
-from daemon.lua.messages import (
+from daemon.lua.sandbox.limits import set_limits
+from daemon.lua.sandbox.machine import Refused, ScriptError, perform
+from daemon.lua.sandbox.messages import (
     HEAD,
     MOST_BYTES,
     Ask,
@@ -31,7 +31,7 @@ from daemon.lua.messages import (
     encode,
     to_child,
 )
-from daemon.lua.system_calls import restrict
+from daemon.lua.sandbox.system_calls import restrict
 
 #: Seconds after which the alarm ends a process that the daemon should have ended before.
 _GRACE_SECONDS: Final = 2.0

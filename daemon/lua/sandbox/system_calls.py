@@ -3,7 +3,7 @@
 The filter is a classic BPF program (seccomp(2)). It compares the number of each system call with a
 list; every other call fails with EPERM. The process can therefore open no file, no socket and no
 process, even if a script breaks out of the Lua interpreter. On a machine whose numbers are not
-listed here, and on kernels without seccomp, the resource limits of `daemon.lua.limits` remain.
+listed here, and on kernels without seccomp, the resource limits of `limits.py` remain.
 """
 
 import ctypes
