@@ -21,7 +21,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from store.embedding.embedder import Identity
+from store.embedding.embedder import Identity, TokenVectors
+from store.embedding.minilm.tokens import TOKEN_DIMS, TokenProjection
 from store.embedding.minilm.wordpiece import WordPieces, load_vocabulary
 from store.embedding.native_libraries import load_onnxruntime
 from store.errors import EmbedderFailed
@@ -47,6 +48,7 @@ class _Loaded(NamedTuple):
     # onnxruntime uses the memory of these arrays, so they must live as long as the session.
     weights: list[Any]
     threads: ThreadPoolExecutor
+    projection: TokenProjection
 
 
 class MiniLM:
@@ -59,23 +61,19 @@ class MiniLM:
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
+    @property
+    def token_dims(self) -> int:
+        return TOKEN_DIMS
+
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """A unit vector for each text, in order."""
-        import numpy as np
+        return _unit_means(_states(self._load(), texts))
 
+    def embed_tokens(self, texts: Sequence[str]) -> TokenVectors:
+        """The same vectors, and the content tokens of each text."""
         loaded = self._load()
-
-        def one(text: str) -> "NDArray[np.float32]":
-            numbers = loaded.pieces.encode(text)
-            places = np.arange(len(numbers), dtype=np.int64)
-            ids = np.array([numbers], dtype=np.int64)
-            state = loaded.session.run(None, {"ids": ids, "places": places})[0]
-            return cast("NDArray[np.float32]", state[0].mean(axis=0))
-
-        rows = map(one, texts) if len(texts) < _FEW else loaded.threads.map(one, texts)
-        vectors = np.array(list(rows), dtype=np.float32).reshape(len(texts), DIMS)
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors
+        runs = _states(loaded, texts)
+        return TokenVectors(_unit_means(runs), [loaded.projection.tokens(*run) for run in runs])
 
     def _load(self) -> _Loaded:
         with self._lock:
@@ -84,8 +82,34 @@ class MiniLM:
                 threads = ThreadPoolExecutor(
                     min(_THREADS, _cores()), "store-embed", initializer=_lower_priority
                 )
-                self._loaded = _Loaded(WordPieces(load_vocabulary()), session, weights, threads)
+                vocabulary = load_vocabulary()
+                self._loaded = _Loaded(
+                    WordPieces(vocabulary), session, weights, threads, TokenProjection(vocabulary)
+                )
             return self._loaded
+
+
+def _states(loaded: _Loaded, texts: Sequence[str]) -> "list[tuple[list[int], NDArray[np.float32]]]":
+    """For each text the ids of its word pieces, and the model's state for each of them."""
+    import numpy as np
+
+    def one(text: str) -> "tuple[list[int], NDArray[np.float32]]":
+        numbers = loaded.pieces.encode(text)
+        places = np.arange(len(numbers), dtype=np.int64)
+        ids = np.array([numbers], dtype=np.int64)
+        state = loaded.session.run(None, {"ids": ids, "places": places})[0]
+        return numbers, cast("NDArray[np.float32]", state[0])
+
+    return list(map(one, texts) if len(texts) < _FEW else loaded.threads.map(one, texts))
+
+
+def _unit_means(runs: "list[tuple[list[int], NDArray[np.float32]]]") -> "NDArray[np.float32]":
+    import numpy as np
+
+    means = [state.mean(axis=0) for _, state in runs]
+    vectors = np.array(means, dtype=np.float32).reshape(len(runs), DIMS)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
 
 
 def installed_weights() -> Path | None:
