@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
+from daemon.api.registry import ApiOperations
 from daemon.config import Settings
 from daemon.memory.bank_administration import Caretaker
 from daemon.operations.metrics import Meter
@@ -60,6 +61,8 @@ class Services(Struct, frozen=True, kw_only=True, eq=False):
     health: HealthReporter
     status: StatusReporter
     meter: Meter
+    #: The operations of the REST API for memories.
+    api: ApiOperations
     sources: Sources | None = None
 
     @property
@@ -99,6 +102,7 @@ def make_services(
     engine: Callable[[], EngineHealth],
     caretaker: Caretaker | None = None,
     sources: Sources | None = None,
+    api: ApiOperations | None = None,
 ) -> Services:
     """Create the services of one process; call it inside the event loop."""
     limiter = Limiter(limit=settings.requests_per_minute, clock=clock)
@@ -145,4 +149,5 @@ def make_services(
         status=status,
         meter=Meter(),
         sources=sources,
+        api=api if api is not None else ApiOperations(()),
     )
