@@ -42,6 +42,8 @@ class Settings:
         self.in_flight_total: int = values["limits.in_flight_total"]
         self.connections: int = values["limits.connections"]
         self.output_bytes: int = values["limits.output_bytes"]
+        self.unsent_bytes: int = values["limits.unsent_bytes"]
+        self.unsent_bytes_total: int = values["limits.unsent_bytes_total"]
         self.answer_bytes: int = values["limits.answer_bytes"]
         self.idle_seconds: float = values["daemon.idle_seconds"]
         self.start_seconds: float = values["daemon.start_seconds"]

@@ -63,6 +63,20 @@ SETTINGS: Final = (
         "bytes of unsent answers after which a connection's requests are no longer read",
     ),
     Setting(
+        "limits.unsent_bytes",
+        ("RECALLD_UNSENT_BYTES",),
+        16 * MIB,
+        integer(4096, 1024 * MIB),
+        "finished but unsent answers of one connection; large ones beyond are discarded",
+    ),
+    Setting(
+        "limits.unsent_bytes_total",
+        ("RECALLD_UNSENT_BYTES_TOTAL",),
+        256 * MIB,
+        integer(4096, 65_536 * MIB),
+        "finished but unsent answers of all connections; large ones beyond are discarded",
+    ),
+    Setting(
         "limits.answer_bytes",
         ("RECALLD_ANSWER_BYTES",),
         4 * MIB,

@@ -87,6 +87,7 @@ def make_gate(settings: Settings, clock: Clock, tracer: Tracer | None = None) ->
         per_connection=settings.in_flight,
         total=settings.in_flight_total,
         seconds=settings.call_seconds,
+        unsent_bytes=settings.unsent_bytes_total,
     )
     return Gate(limits, clock=clock, verbose=settings.log_level == "debug", tracer=tracer)
 
@@ -107,6 +108,7 @@ def make_services(
     """Create the services of one process; call it inside the event loop."""
     limiter = Limiter(limit=settings.requests_per_minute, clock=clock)
     connections = Connections(limiter, clock)
+    gate.count_unsent(connections.unsent)
     subscriptions = Subscriptions()
     if sources is not None:
         sources.on_change = subscriptions.bank_changed

@@ -111,6 +111,7 @@ class HttpServer:
         """Start to accept requests."""
         services = self._services
         services.gate.measure(services.meter)
+        services.gate.count_unsent(self._state.unsent)
         services.health.add_check(lambda: self._bound.tokens.trouble)
         await self._sessions.load()
         self._router = self._make_router()
