@@ -37,6 +37,7 @@ class Settings:
         #: The rate limit in the environment of this process; None if there is none. A bridge sends
         #: it to the daemon, which applies it to the session of this bridge only.
         self.client_rate_limit = client_rate_limit
+        self.principal_requests_per_minute: int = values["limits.principal_requests_per_minute"]
         self.frame_bytes: int = values["limits.frame_bytes"]
         self.in_flight: int = values["limits.in_flight"]
         self.in_flight_total: int = values["limits.in_flight_total"]

@@ -28,6 +28,13 @@ SETTINGS: Final = (
         "requests per minute in one session; 0 disables the rate limiter",
     ),
     Setting(
+        "limits.principal_requests_per_minute",
+        ("RECALLD_PRINCIPAL_RATE_LIMIT",),
+        1000,
+        integer(0, 10_000_000),
+        "requests per minute with one bearer token, over all its sessions; 0 disables this limit",
+    ),
+    Setting(
         "limits.frame_bytes",
         ("RECALLD_FRAME_BYTES",),
         4 * MIB,

@@ -30,8 +30,9 @@ from daemon.rpc.failures import (
     RateLimited,
     failure_for,
 )
-from daemon.rpc.limiter import Clock, SlidingWindow
+from daemon.rpc.limiter import Clock, Limiter, SlidingWindow
 from daemon.rpc.waiting import Watched
+from daemon.tools.authority import OWNER, Principal
 from protocol.connection import Call
 
 log: Final = structlog.get_logger()
@@ -44,12 +45,14 @@ Outcome = bytes | Failure
 
 
 class GateCaller(Protocol):
-    """The two things the gate needs to know about a caller."""
+    """The things the gate needs to know about a caller."""
 
     @property
     def window(self) -> SlidingWindow | None: ...
     @property
     def session_id(self) -> str | None: ...
+    @property
+    def principal(self) -> Principal: ...
 
 
 class Method(Struct, frozen=True, eq=False):
@@ -90,6 +93,7 @@ class Gate(Watched):
         self._limits = limits
         self._per_connection = limits.per_connection
         self._total = limits.total
+        self._principals: Limiter | None = None
         self._unsent: list[Callable[[], int]] = []
         self._clock = clock
         self._verbose = verbose
@@ -127,6 +131,7 @@ class Gate(Watched):
                 seconds = caller.window.admit()
                 if seconds:
                     raise RateLimited(caller.window.limit, seconds)
+                self._limit_principal(caller.principal)
             if self._tracer is None:
                 result = method.handle(call, caller)
             else:
@@ -161,6 +166,19 @@ class Gate(Watched):
         if self._is_timed:
             self._succeeded(call, caller, started)
         return finished
+
+    def limit_principals(self, limiter: Limiter) -> None:
+        """Limit the requests of each token as well, so that many sessions are no way around."""
+        self._principals = limiter
+
+    def _limit_principal(self, principal: Principal) -> None:
+        """The owner's own processes have no token; they are limited by session only."""
+        if principal is OWNER or self._principals is None:
+            return
+        window = self._principals.window(principal.name)
+        seconds = 0.0 if window is None else window.admit()
+        if window is not None and seconds:
+            raise RateLimited(window.limit, seconds)
 
     def _check_room(self, size: int) -> None:
         limit = self._limits.unsent_bytes

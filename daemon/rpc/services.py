@@ -109,6 +109,7 @@ def make_services(
     limiter = Limiter(limit=settings.requests_per_minute, clock=clock)
     connections = Connections(limiter, clock)
     gate.count_unsent(connections.unsent)
+    gate.limit_principals(Limiter(limit=settings.principal_requests_per_minute, clock=clock))
     subscriptions = Subscriptions()
     if sources is not None:
         sources.on_change = subscriptions.bank_changed

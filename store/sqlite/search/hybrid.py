@@ -64,7 +64,7 @@ class HybridRanking:
         self._is_awake = eager  # whether vectors are computed as items arrive
         self._query_thread = ModelThread("store-query")
         self._index_thread = ModelThread("store-index")
-        self._vectors: dict[str, Future[TokenVectors]] = {}
+        self._vectors: dict[tuple[str, str], Future[TokenVectors]] = {}  # by bank and text
         self._is_quick = False  # whether the last query's vector came quickly
         self._indexers: dict[str, _Indexer] = {}
         self._failed: str | None = None
@@ -90,7 +90,8 @@ class HybridRanking:
             found = await self._answer(bank, query, meaning, degraded)
         except _Late:
             names = await self._of(bank).index.names()
-            await asyncio.wait([asyncio.wrap_future(self._query_vector(query.text, names))])
+            vector = self._query_vector(bank.bank.id, query.text, names)
+            await asyncio.wait([asyncio.wrap_future(vector)])
             return await self.search(bank, query)
         except EmbedderFailed:
             self._note_failed(degraded)
@@ -149,18 +150,21 @@ class HybridRanking:
                 thread.stop()
                 await anyio.to_thread.run_sync(thread.join, JOIN_SECONDS)
 
-    def _query_vector(self, text: str, names: frozenset[str]) -> Future[TokenVectors]:
+    def _query_vector(self, bank: str, text: str, names: frozenset[str]) -> Future[TokenVectors]:
         """The vector of a query without the names of speakers.
 
-        The last few are kept, because queries are often repeated.
+        The last few are kept, because queries are often repeated. They are kept by bank: the time
+        of an answer must not tell a caller whether another one, who has other banks, asked the
+        same question.
         """
         text = without_names(text, names)
-        vector = self._vectors.pop(text, None)
+        key = (bank, text)
+        vector = self._vectors.pop(key, None)
         if vector is None or (vector.done() and vector.exception() is not None):
             vector = Future[TokenVectors]()
             vector.set_running_or_notify_cancel()  # several callers share it: none may cancel it
             self._query_thread.call(partial(self._embed_query, text, vector))
-        self._vectors[text] = vector
+        self._vectors[key] = vector
         if len(self._vectors) > VECTORS_KEPT:
             del self._vectors[next(iter(self._vectors))]
         return vector
@@ -181,8 +185,12 @@ class HybridRanking:
         """The query's vector and the vectors to compare it with; None to use keywords only."""
         self._is_awake = True
         index = self._of(bank).index
+<<<<<<< HEAD
         names = await index.names()
-        vector = self._query_vector(query.text, names)
+        vector = self._query_vector(bank.bank.id, query.text, names)
+=======
+        vector = self._query_vector(bank.bank.id, query.text)
+>>>>>>> 8985fab (Revoke tokens with their file, limit each token, protect built-in roles, key query vectors by bank, compare whole digests)
         try:
             if not self._is_quick:
                 await asyncio.wrap_future(vector)
