@@ -185,12 +185,8 @@ class HybridRanking:
         """The query's vector and the vectors to compare it with; None to use keywords only."""
         self._is_awake = True
         index = self._of(bank).index
-<<<<<<< HEAD
         names = await index.names()
         vector = self._query_vector(bank.bank.id, query.text, names)
-=======
-        vector = self._query_vector(bank.bank.id, query.text)
->>>>>>> 8985fab (Revoke tokens with their file, limit each token, protect built-in roles, key query vectors by bank, compare whole digests)
         try:
             if not self._is_quick:
                 await asyncio.wrap_future(vector)
