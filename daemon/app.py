@@ -20,6 +20,7 @@ import msgspec
 import structlog
 from anyio.abc import TaskGroup
 
+from daemon.api.registry import build as build_api
 from daemon.config import Embedding, Settings
 from daemon.config.scripts import Scripts
 from daemon.dialect_names import chosen
@@ -164,9 +165,8 @@ def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
 def _make_services(
     settings: Settings, tasks: TaskGroup, store: Opened, scripts: "OfferedScripts | None"
 ) -> Services:
-    surfaces = DialectSurfaces(
-        settings, make_toolkit(settings, store.engine, store.sources), scripts
-    )
+    toolkit = make_toolkit(settings, store.engine, store.sources)
+    surfaces = DialectSurfaces(settings, toolkit, scripts)
     gate = make_gate(settings, time.monotonic)
     telemetry = find_opentelemetry()
     if telemetry is not None:
@@ -181,6 +181,7 @@ def _make_services(
         engine=store.engine.health,
         caretaker=Caretaker(store.engine),
         sources=store.sources,
+        api=build_api(toolkit),
     )
     if scripts is not None:
 

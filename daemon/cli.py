@@ -112,6 +112,10 @@ def _setup_commands(commands: "Any", given: list[str]) -> None:
         from daemon.commands.setup import add_arguments
 
         add_arguments(setup)
+    hook = commands.add_parser("hook", help="called by the hooks of a client")
+    hook.add_argument("event", metavar="EVENT", help="session-start, pre-compact or session-end")
+    hook.add_argument("--client", metavar="NAME", help="client that calls")
+    hook.add_argument("--bank", metavar="NAME", help="bank to read and write")
     awareness = commands.add_parser(
         "awareness-setup", help="write the rules and the MCP file of an IDE for Awareness"
     )
@@ -135,6 +139,10 @@ def _server_flags(parser: "argparse.ArgumentParser") -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code; a failure is one line on stderr."""
     given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["hook"] and "--help" not in given:
+        from daemon.commands import hook
+
+        return hook.main(given[1:])  # without argparse: a client waits for it
     try:
         return _run(_parse_plain_health(given) or _parse(given))
     except KeyboardInterrupt:

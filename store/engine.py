@@ -118,8 +118,13 @@ class Engine(Protocol):
         filters: Filters = ANY,
         limit: int = 20,
         offset: int = 0,
+        before: int | None = None,
     ) -> Page:
-        """Items in the order of their insertion, newest first."""
+        """Items in the order of their insertion, newest first.
+
+        With `before`, a row number, the page begins with the next older item. Unlike an offset, it
+        does not shift when items are added.
+        """
         ...
 
     async def timeline(

@@ -20,12 +20,12 @@ from daemon.commands.output import print_lines
 from daemon.config import Settings
 from daemon.dialect_names import chosen
 from daemon.exit_codes import CANNOT_CREATE, DEGRADED, OK, USAGE, Exit
-from daemon.setup import executable, origins, rules_part, text_files
+from daemon.setup import executable, hooks_part, origins, rules_part, text_files
 from daemon.setup.clients import BY_NAME, CLIENTS, Client, Places, Scope, Server
 from daemon.setup.entry_part import plan_entry, plan_removal
 from daemon.setup.handshake import Proof, prove
 from daemon.setup.ledger import Ledger
-from daemon.setup.plan import Editor, Plan, Status, carry_out
+from daemon.setup.plan import Editor, Part, Plan, Status, carry_out
 from daemon.setup.report import Line, as_data, table
 from daemon.setup.syntax import SyntaxFault, lookup
 from daemon.setup.text_files import FileFault
@@ -160,7 +160,26 @@ class _Setup:
         found = [self._entry(client, path, dry=dry, force=force)]
         if self._options.rules or self._options.remove:
             found += self._rules(client, path, dry=dry, force=force)
+        if self._options.hooks or self._options.remove:
+            found += self._hooks(client, path, dry=dry)
         return found
+
+    def _hooks(self, client: Client, entry_path: Path, *, dry: bool) -> list[Line]:
+        path = hooks_part.hooks_file(client, self._scope, self.places)
+        if path is None:
+            detail = f"{client.title} documents no hooks"
+            return (
+                [] if self._options.remove else [_unsupported(client, "hooks", entry_path, detail)]
+            )
+        if self._options.remove:
+            plan = hooks_part.plan_hooks_removal(client, path, self._ledger)
+            if plan.status == "absent":
+                return []
+        else:
+            server = self._command(client, entry_path)
+            plan = hooks_part.plan_hooks(client, path, server, self._ledger)
+        plan = plan if dry else carry_out(plan, self._ledger)
+        return [Line(plan=plan, is_done=not dry)]
 
     def _rules(self, client: Client, entry_path: Path, *, dry: bool, force: bool) -> list[Line]:
         path = rules_part.rules_file(client, self._scope, self.places)
@@ -169,14 +188,7 @@ class _Setup:
                 return []
             detail = f"{client.title} has no rules file here"
             detail += "" if self._scope == "project" else "; use --project"
-            plan = Plan(
-                client=client.name,
-                part="rules",
-                path=entry_path,
-                status="unsupported",
-                detail=detail,
-            )
-            return [Line(plan=plan, is_done=False)]
+            return [_unsupported(client, "rules", entry_path, detail)]
         if self._options.remove:
             plan = rules_part.plan_rules_removal(client, path, self._ledger)
             if plan.status == "absent":
@@ -196,10 +208,7 @@ class _Setup:
         entry = client.entry(self._server(client, path), self._scope)
         if entry is None:
             detail = f"{client.title} has no HTTP servers in its file; leave --http out"
-            plan = Plan(
-                client=client.name, part="entry", path=path, status="unsupported", detail=detail
-            )
-            return Line(plan=plan, is_done=False)
+            return _unsupported(client, "entry", path, detail)
         plan = plan_entry(client, path, entry, self._ledger, force=force)
         plan = plan if dry else carry_out(plan, self._ledger)
         works = not dry and (plan.is_change or plan.status == "current")
@@ -212,6 +221,9 @@ class _Setup:
     def _server(self, client: Client, path: Path) -> Server:
         if self._options.http:
             return Server(url=self._url())
+        return self._command(client, path)
+
+    def _command(self, client: Client, path: Path) -> Server:
         dialects = self._dialects(client, path)
         bank = self._options.bank
         if bank is None and self._scope == "project":
@@ -257,6 +269,11 @@ class _Setup:
 
     def _prove(self, entry: dict[str, Any]) -> Proof:
         return prove(entry, os.environ, self.places.project)
+
+
+def _unsupported(client: Client, part: Part, path: Path, detail: str) -> Line:
+    plan = Plan(client=client.name, part=part, path=path, status="unsupported", detail=detail)
+    return Line(plan=plan, is_done=False)
 
 
 def _named(names: Sequence[str]) -> list[Client]:

@@ -37,11 +37,14 @@ class Settings:
         #: The rate limit in the environment of this process; None if there is none. A bridge sends
         #: it to the daemon, which applies it to the session of this bridge only.
         self.client_rate_limit = client_rate_limit
+        self.principal_requests_per_minute: int = values["limits.principal_requests_per_minute"]
         self.frame_bytes: int = values["limits.frame_bytes"]
         self.in_flight: int = values["limits.in_flight"]
         self.in_flight_total: int = values["limits.in_flight_total"]
         self.connections: int = values["limits.connections"]
         self.output_bytes: int = values["limits.output_bytes"]
+        self.unsent_bytes: int = values["limits.unsent_bytes"]
+        self.unsent_bytes_total: int = values["limits.unsent_bytes_total"]
         self.answer_bytes: int = values["limits.answer_bytes"]
         self.idle_seconds: float = values["daemon.idle_seconds"]
         self.start_seconds: float = values["daemon.start_seconds"]

@@ -28,6 +28,13 @@ SETTINGS: Final = (
         "requests per minute in one session; 0 disables the rate limiter",
     ),
     Setting(
+        "limits.principal_requests_per_minute",
+        ("RECALLD_PRINCIPAL_RATE_LIMIT",),
+        1000,
+        integer(0, 10_000_000),
+        "requests per minute with one bearer token, over all its sessions; 0 disables this limit",
+    ),
+    Setting(
         "limits.frame_bytes",
         ("RECALLD_FRAME_BYTES",),
         4 * MIB,
@@ -61,6 +68,20 @@ SETTINGS: Final = (
         MIB,
         integer(4096, 256 * MIB),
         "bytes of unsent answers after which a connection's requests are no longer read",
+    ),
+    Setting(
+        "limits.unsent_bytes",
+        ("RECALLD_UNSENT_BYTES",),
+        16 * MIB,
+        integer(4096, 1024 * MIB),
+        "finished but unsent answers of one connection; large ones beyond are discarded",
+    ),
+    Setting(
+        "limits.unsent_bytes_total",
+        ("RECALLD_UNSENT_BYTES_TOTAL",),
+        256 * MIB,
+        integer(4096, 65_536 * MIB),
+        "finished but unsent answers of all connections; large ones beyond are discarded",
     ),
     Setting(
         "limits.answer_bytes",

@@ -19,6 +19,7 @@ class Connected(Protocol):
     @property
     def leaving(self) -> anyio.Event: ...
     def dismiss(self) -> None: ...
+    def unsent(self) -> int: ...
 
 
 class Connections(Watched):
@@ -46,6 +47,10 @@ class Connections(Watched):
         self.idle_since = self._clock()
         self._limiter.prune()
         self.notify()
+
+    def unsent(self) -> int:
+        """The bytes of finished answers that wait for their readers, on all connections."""
+        return sum(each.unsent() for each in self._open)
 
     def active_sessions(self) -> int:
         """How many different sessions are connected."""

@@ -69,6 +69,16 @@ class Overloaded(Exception):
     """Too many calls at once; this one was not started."""
 
 
+class AnswerDiscarded(Overloaded):
+    """The call is done, but its answer was too much for clients that do not read theirs."""
+
+    def __init__(self, size: int, limit: int, setting: str) -> None:
+        super().__init__(
+            f"the call is done, but its answer of {size} bytes was discarded: {setting} is {limit},"
+            " and clients do not read their answers; ask again later"
+        )
+
+
 class DeadlineExceeded(Exception):
     """The call took longer than its deadline and was cancelled."""
 

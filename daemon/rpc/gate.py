@@ -22,24 +22,37 @@ from msgspec import Struct
 
 from daemon.operations.metrics import Meter
 from daemon.operations.tracing import Tracer, trace_id
-from daemon.rpc.failures import DeadlineExceeded, Failure, Overloaded, RateLimited, failure_for
-from daemon.rpc.limiter import Clock, SlidingWindow
+from daemon.rpc.failures import (
+    AnswerDiscarded,
+    DeadlineExceeded,
+    Failure,
+    Overloaded,
+    RateLimited,
+    failure_for,
+)
+from daemon.rpc.limiter import Clock, Limiter, SlidingWindow
 from daemon.rpc.waiting import Watched
+from daemon.tools.authority import OWNER, Principal
 from protocol.connection import Call
 
 log: Final = structlog.get_logger()
+
+#: Answers up to this size are never discarded: `CallLimits.total` bounds their number.
+SMALL_ANSWER: Final = 64 * 1024
 
 #: The end of a call: the finished JSON of its result, or its failure.
 Outcome = bytes | Failure
 
 
 class GateCaller(Protocol):
-    """The two things the gate needs to know about a caller."""
+    """The things the gate needs to know about a caller."""
 
     @property
     def window(self) -> SlidingWindow | None: ...
     @property
     def session_id(self) -> str | None: ...
+    @property
+    def principal(self) -> Principal: ...
 
 
 class Method(Struct, frozen=True, eq=False):
@@ -59,6 +72,8 @@ class CallLimits(Struct, frozen=True, kw_only=True):
     total: int
     #: The deadline of methods that have one.
     seconds: float
+    #: Bytes of finished but unsent answers on all connections.
+    unsent_bytes: int = 256 * 1024 * 1024
 
 
 class Gate(Watched):
@@ -78,6 +93,8 @@ class Gate(Watched):
         self._limits = limits
         self._per_connection = limits.per_connection
         self._total = limits.total
+        self._principals: Limiter | None = None
+        self._unsent: list[Callable[[], int]] = []
         self._clock = clock
         self._verbose = verbose
         self._tracer = tracer
@@ -88,6 +105,10 @@ class Gate(Watched):
         """Count calls from now on. Only HTTP exposes metrics, so only HTTP asks for this."""
         self._meter = meter
         self._is_timed = True
+
+    def count_unsent(self, count: Callable[[], int]) -> None:
+        """Register a transport's count of the bytes that wait for its readers."""
+        self._unsent.append(count)
 
     def trace(self, tracer: Tracer) -> None:
         """Create a span for each call from now on."""
@@ -110,6 +131,7 @@ class Gate(Watched):
                 seconds = caller.window.admit()
                 if seconds:
                     raise RateLimited(caller.window.limit, seconds)
+                self._limit_principal(caller.principal)
             if self._tracer is None:
                 result = method.handle(call, caller)
             else:
@@ -137,11 +159,31 @@ class Gate(Watched):
                 finished = await _within(self._limits.seconds, result)
             else:
                 finished = await result
+            if len(finished) > SMALL_ANSWER:
+                self._check_room(len(finished))
         except Exception as error:
             return self._failed(error, call, caller, started)
         if self._is_timed:
             self._succeeded(call, caller, started)
         return finished
+
+    def limit_principals(self, limiter: Limiter) -> None:
+        """Limit the requests of each token as well, so that many sessions are no way around."""
+        self._principals = limiter
+
+    def _limit_principal(self, principal: Principal) -> None:
+        """The owner's own processes have no token; they are limited by session only."""
+        if principal is OWNER or self._principals is None:
+            return
+        window = self._principals.window(principal.name)
+        seconds = 0.0 if window is None else window.admit()
+        if window is not None and seconds:
+            raise RateLimited(window.limit, seconds)
+
+    def _check_room(self, size: int) -> None:
+        limit = self._limits.unsent_bytes
+        if size + sum(count() for count in self._unsent) > limit:
+            raise AnswerDiscarded(size, limit, "limits.unsent_bytes_total")
 
     def release(self) -> None:
         """A pending call ended; `Pending` calls this exactly once."""

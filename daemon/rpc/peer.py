@@ -6,7 +6,8 @@ group.
 
 Everything is bounded. If more than `limits.output_bytes` of answers wait for a slow reader, no
 further request is read (the rest of the chunk stays in `receive`'s generator) and finished calls
-wait with their answers. A call too many in flight is answered with an error.
+wait with their answers. A large answer beyond `limits.unsent_bytes` is replaced by an error. A call
+too many in flight is answered with an error. The transport closes a client that does not read.
 """
 
 import asyncio
@@ -24,7 +25,8 @@ from daemon.config import Settings
 from daemon.rpc.caller import Surfaces
 from daemon.rpc.client_requests import ClientRequests
 from daemon.rpc.connections import Connections
-from daemon.rpc.gate import Gate, Method, Outcome, Pending
+from daemon.rpc.failures import AnswerDiscarded, failure_for
+from daemon.rpc.gate import SMALL_ANSWER, Gate, Method, Outcome, Pending
 from daemon.rpc.limiter import Limiter
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.subscriptions import MAX_SUBSCRIPTIONS, Follower, Subscriptions
@@ -115,6 +117,8 @@ class Peer:
         self._methods = services.methods
         self._tasks = services.tasks
         self._output_limit = services.settings.output_bytes
+        self._unsent_limit = services.settings.unsent_bytes
+        self._held = 0  # bytes of finished answers that wait for room
         self._loop = asyncio.get_running_loop()
         self.transport = transport
         #: Byte streams are opened by the owner's own processes only.
@@ -245,12 +249,30 @@ class Peer:
         try:
             with pending:
                 outcome = await pending.outcome
-                await self.room()
+                if self._wire.unsent() > self._output_limit:
+                    outcome = await self._hold(call, outcome)
                 self.send(self._answer(call, outcome))
         finally:
             self._pending.pop(id(call), None)
             if self._is_ended:
                 self._close_if_done()
+
+    async def _hold(self, call: Call, outcome: Outcome) -> Outcome:
+        """Keep a finished answer until there is room; a large one too many becomes an error."""
+        size = len(outcome) if isinstance(outcome, bytes) else 0
+        if size > SMALL_ANSWER and self.unsent() + size > self._unsent_limit:
+            discarded = AnswerDiscarded(size, self._unsent_limit, "limits.unsent_bytes")
+            outcome, size = failure_for(discarded, call.revision), 0
+        self._held += size
+        try:
+            await self.room()
+        finally:
+            self._held -= size
+        return outcome
+
+    def unsent(self) -> int:
+        """The bytes of finished answers that the reader has not taken."""
+        return self._wire.unsent() + self._held
 
     def _cancel(self, call: Call) -> bytes:
         pending = self._pending.get(id(call))

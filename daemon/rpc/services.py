@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
+from daemon.api.registry import ApiOperations
 from daemon.config import Settings
 from daemon.memory.bank_administration import Caretaker
 from daemon.operations.metrics import Meter
@@ -60,6 +61,8 @@ class Services(Struct, frozen=True, kw_only=True, eq=False):
     health: HealthReporter
     status: StatusReporter
     meter: Meter
+    #: The operations of the REST API for memories.
+    api: ApiOperations
     sources: Sources | None = None
 
     @property
@@ -84,6 +87,7 @@ def make_gate(settings: Settings, clock: Clock, tracer: Tracer | None = None) ->
         per_connection=settings.in_flight,
         total=settings.in_flight_total,
         seconds=settings.call_seconds,
+        unsent_bytes=settings.unsent_bytes_total,
     )
     return Gate(limits, clock=clock, verbose=settings.log_level == "debug", tracer=tracer)
 
@@ -99,10 +103,13 @@ def make_services(
     engine: Callable[[], EngineHealth],
     caretaker: Caretaker | None = None,
     sources: Sources | None = None,
+    api: ApiOperations | None = None,
 ) -> Services:
     """Create the services of one process; call it inside the event loop."""
     limiter = Limiter(limit=settings.requests_per_minute, clock=clock)
     connections = Connections(limiter, clock)
+    gate.count_unsent(connections.unsent)
+    gate.limit_principals(Limiter(limit=settings.principal_requests_per_minute, clock=clock))
     subscriptions = Subscriptions()
     if sources is not None:
         sources.on_change = subscriptions.bank_changed
@@ -145,4 +152,5 @@ def make_services(
         status=status,
         meter=Meter(),
         sources=sources,
+        api=api if api is not None else ApiOperations(()),
     )

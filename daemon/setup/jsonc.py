@@ -40,15 +40,37 @@ def put(text: str, key: Key, value: Any) -> str:
 
 def drop(text: str, key: Key) -> str:
     """Remove the member at a key; the same text if there is none."""
-    node = parse(text)
-    for name in key[:-1]:
-        member = None if node is None else _member(text, node, name)
-        node = None if member is None else member.node
+    node = _find(text, key[:-1])
     if node is None or _member(text, node, key[-1]) is None:
         return text
     members = node.members or []
     position = next(i for i, member in enumerate(members) if member.name == key[-1])
     return _remove(text, node, members, position)
+
+
+def append(text: str, key: Key, value: Any) -> str:
+    """Add an element to the array at a key; a missing array is created."""
+    node = _find(text, key)
+    if node is None:
+        return put(text, key, [value])
+    if node.elements is None:
+        raise fault_at(text, node.start, f"expected an array at {'.'.join(key)}")
+    return _insert(text, node, "", value)
+
+
+def discard(text: str, key: Key, position: int) -> str:
+    """Remove one element of the array at a key."""
+    node = _find(text, key)
+    assert node is not None and node.elements is not None
+    return _remove(text, node, node.elements, position)
+
+
+def _find(text: str, key: Key) -> Node | None:
+    node = parse(text)
+    for name in key:
+        member = None if node is None else _member(text, node, name)
+        node = None if member is None else member.node
+    return node
 
 
 def _member(text: str, node: Node, name: str) -> Member | None:
@@ -84,15 +106,15 @@ def _line_indent(text: str, at: int) -> str:
 
 def _is_inline(text: str, node: Node) -> bool:
     """Whether an object with members is written on one line."""
-    members = node.members or []
+    members = node.members or node.elements or []
     return bool(members) and "\n" not in text[node.start : members[-1].node.end]
 
 
 def _insert(text: str, node: Node, name: str, value: Any) -> str:
-    members = node.members or []
+    members = node.members or node.elements or []
     newline, unit = newline_of(text), indent_unit(text)
     outer = _line_indent(text, node.start)
-    label = json.dumps(name, ensure_ascii=False) + ": "
+    label = "" if node.elements is not None else json.dumps(name, ensure_ascii=False) + ": "
     if not members:
         line = newline + outer + unit + label + _render(value, outer + unit, text)
         inside = text[node.start + 1 : node.end - 1]

@@ -26,11 +26,14 @@ class Node:
         self.end = start
         self.value: Any = None
         self.members: list[Member] | None = None
-        self.elements: list[Node] | None = None
+        self.elements: list[Member] | None = None
 
 
 class Member:
-    """One member of an object. `comma` is the offset of the comma after it, or -1."""
+    """One member of an object, or an element of an array with the name "".
+
+    `comma` is the offset of the comma after it, or -1.
+    """
 
     __slots__ = ("comma", "name", "node", "start")
 
@@ -122,20 +125,20 @@ class _Parser:
 
     def _array(self, start: int, depth: int) -> Node:
         text, node = self._text, Node(start)
-        elements: list[Node] = []
+        elements: list[Member] = []
         at = self.skip(start + 1)
-        is_separated = True
         while not text.startswith("]", at):
-            if not is_separated:
+            if elements and elements[-1].comma < 0:
                 raise fault_at(text, at, f"expected ',' or ']'{self._found(at)}")
-            elements.append(self.value(at, depth + 1))
-            at = self.skip(elements[-1].end)
-            is_separated = text.startswith(",", at)
-            if is_separated:
+            element = Member("", at, self.value(at, depth + 1))
+            elements.append(element)
+            at = self.skip(element.node.end)
+            if text.startswith(",", at):
+                element.comma = at
                 at = self.skip(at + 1)
         node.end = at + 1
         node.elements = elements
-        node.value = [element.value for element in elements]
+        node.value = [element.node.value for element in elements]
         return node
 
     def _found(self, at: int) -> str:

@@ -11,6 +11,7 @@ from typing import Final, cast
 import anyio
 
 from daemon.rpc.peer import Peer, PeerServices
+from daemon.transports.stalled_readers import STALL_SECONDS, StallGuard
 
 #: The time a half-closed connection may wait for its last answers.
 LINGER_SECONDS: Final = 10.0
@@ -19,12 +20,15 @@ LINGER_SECONDS: Final = 10.0
 class StreamWire(asyncio.Protocol):
     """A two-way asyncio transport and its peer."""
 
+    stall_seconds = STALL_SECONDS
+
     def __init__(self, services: PeerServices, transport: str, private: frozenset[str]) -> None:
         self._services = services
         self._name = transport
         self._private = private
         self._transport: asyncio.Transport
         self._peer: Peer
+        self._guard: StallGuard
         self._gone = anyio.Event()
 
     # --- called by asyncio -------------------------------------------------------------------
@@ -33,6 +37,7 @@ class StreamWire(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         high = self._services.settings.output_bytes
         self._transport.set_write_buffer_limits(high=high, low=high // 4)
+        self._guard = StallGuard(self._transport, self._name, self.stall_seconds)
         self._peer = Peer(self._services, self, transport=self._name, private=self._private)
 
     def data_received(self, data: bytes) -> None:
@@ -51,12 +56,14 @@ class StreamWire(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._gone.set()
+        self._guard.stop()
         self._peer.lost()
 
     # --- called by the peer ------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
         self._transport.write(data)
+        self._guard.wrote(len(data))
 
     def unsent(self) -> int:
         return self._transport.get_write_buffer_size()

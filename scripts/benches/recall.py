@@ -2,7 +2,9 @@
 
     scripts/bench.py recall --locomo FILE --json OUT     conversations (LoCoMo's own format or ours)
     scripts/bench.py recall --docs --json OUT            known items among Python's documentation
+    scripts/bench.py recall --memories                   facts of a project, other words
     scripts/bench.py recall --locomo FILE --docs         both
+    scripts/bench.py recall --locomo FILE --fit          fit the weights of turns, cross-validated
 
 Each conversation is a bank and each turn a memory (date and speaker in its text). Each question is
 a query in every mode; its evidence turns are the right answers. `--docs` makes a page of every long
@@ -19,7 +21,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,12 +30,16 @@ from typing import Any
 import anyio
 
 from scripts.benches.support.documentation import Page, pages
+from scripts.benches.support.fitting import Asked, cross_validate
+from scripts.benches.support.project_memories import FACTS, QUESTIONS, UNANSWERABLE
 from store.model import Mode, NewDocument, NewMemory, Query
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from store.sqlite.search.hybrid import HybridRanking
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 DEPTH = 50
+SHALLOW = 10
+FITTED_DEPTH = 100
 EVIDENCE = re.compile(r"D\d+:\d+")
 NONSENSE = (
     "asdf qwer zxcv", "blorp fnord xyzzy", "zzzz", "12345 67890 24680", "!!!! ????",
@@ -103,24 +109,35 @@ def main() -> None:
     parser.add_argument(
         "--docs", action="store_true", help="search for known pages of Python's documentation"
     )
+    parser.add_argument(
+        "--memories", action="store_true", help="search a small project memory of our own"
+    )
+    parser.add_argument(
+        "--fit", action="store_true", help="fit the weights of turns, one conversation left out"
+    )
     parser.add_argument("--json", type=Path, help="file for the figures")
     parser.add_argument(
         "--limit", type=int, default=1500, help="maximum number of documentation pages"
     )
     options = parser.parse_args()
-    if options.locomo is None and not options.docs:
-        parser.error("nothing to measure: give --locomo FILE, --docs or both")
+    if options.locomo is None and not options.docs and not options.memories:
+        parser.error("nothing to measure: give --locomo FILE, --docs or --memories")
     result: dict[str, Any] = {}
-    if options.locomo is not None:
+    if options.locomo is not None and options.fit:
+        result["fit"] = anyio.run(fit, json.loads(options.locomo.read_text("utf-8")))
+    elif options.locomo is not None:
         result |= anyio.run(conversations, json.loads(options.locomo.read_text("utf-8")))
     if options.docs:
         result["documentation"] = anyio.run(documentation, options.limit)
+    if options.memories:
+        result["memories"] = anyio.run(memories)
     if options.json is not None:
         options.json.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
 
 
 async def conversations(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
     tallies = {mode: Tally() for mode in MODES}
+    shallow = Tally()
     scores = Scores()
     with tempfile.TemporaryDirectory(prefix="recalld-recall-") as directory:
         async with open_engine(Path(directory), ranking=HybridRanking) as engine:
@@ -133,10 +150,69 @@ async def conversations(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
                 say(f"{bank}: {len(ids)} turns stored in {time.perf_counter() - started:.1f} s")
                 for question, evidence in questions_of(sample["qa"], ids):
                     await ask(engine, bank, question, evidence, tallies, scores)
+                    await ask_shallow(engine, bank, question, evidence, shallow)
                 await ask_nonsense(engine, bank, scores)
-    show("conversations", tallies)
+    show("conversations", {**tallies, f"limit {SHALLOW}": shallow})
     say(f"score: {scores.row()}")
-    return {mode: tallies[mode].row() for mode in MODES} | {"score": scores.row()}
+    rows: dict[str, Any] = {mode: tallies[mode].row() for mode in MODES}
+    return {**rows, f"hybrid_limit_{SHALLOW}": shallow.row(), "score": scores.row()}
+
+
+async def fit(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Fit the weights of turns from the explained features of the product's candidates."""
+    asked: list[Asked] = []
+    with tempfile.TemporaryDirectory(prefix="recalld-recall-") as directory:
+        async with open_engine(Path(directory), ranking=HybridRanking) as engine:
+            for number, sample in enumerate(samples, 1):
+                bank = f"conversation-{number}"
+                ids = await put_turns(engine, bank, list(turns_of(sample["conversation"])))
+                await settled(engine, bank)
+                for question, evidence in questions_of(sample["qa"], ids):
+                    query = Query(bank=bank, text=question, limit=FITTED_DEPTH, explain=True)
+                    found = await engine.search(query)
+                    asked.append(
+                        Asked(
+                            group=number,
+                            features=[dict(hit.parts or {}) for hit in found.hits],
+                            is_right=[hit.item.id in evidence for hit in found.hits],
+                            right=len(evidence),
+                        )
+                    )
+    result = cross_validate(asked)
+    say(json.dumps(result, indent=2))
+    return result
+
+
+async def memories() -> dict[str, Any]:
+    """A bank of facts, once as loose memories and once as the memories of one session."""
+    result: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="recalld-recall-") as directory:
+        async with open_engine(Path(directory), ranking=HybridRanking) as engine:
+            for session in (None, "editor"):
+                bank = session or "loose"
+                new = [NewMemory(text=text, session=session) for text in FACTS]
+                ids = [put.id for put in await engine.put_many(bank, new)]
+                await settled(engine, bank)
+                tally = Tally()
+                first: list[tuple[float, bool]] = []
+                for at, text in QUESTIONS:
+                    started = time.perf_counter()
+                    found = await engine.search(Query(bank=bank, text=text))
+                    seconds = time.perf_counter() - started
+                    ranks = [n for n, hit in enumerate(found.hits) if hit.item.id == ids[at]]
+                    tally.add(ranks, 1, seconds)
+                    first.append((found.hits[0].score, ranks[:1] == [0]))
+                unrelated = [
+                    (await engine.search(Query(bank=bank, text=text))).hits for text in UNANSWERABLE
+                ]
+                result[bank] = tally.row() | {
+                    "first_right": sum(is_right for _, is_right in first),
+                    "first_right_scores": sorted(score for score, right in first if right),
+                    "first_wrong_scores": sorted(score for score, right in first if not right),
+                    "unrelated_scores": sorted(hits[0].score for hits in unrelated if hits),
+                }
+                say(f"memories, {bank}: {json.dumps(result[bank])}")
+    return result
 
 
 def turns_of(conversation: dict[str, Any]) -> Iterator[tuple[str, NewMemory]]:
@@ -215,6 +291,17 @@ async def ask(
             scores.questions_with_sure += bool(sure)
 
 
+async def ask_shallow(
+    engine: EmbeddedEngine, bank: str, question: str, evidence: set[str], tally: Tally
+) -> None:
+    """The same hybrid search as a caller with a small limit sends it."""
+    started = time.perf_counter()
+    found = await engine.search(Query(bank=bank, text=question, limit=SHALLOW))
+    seconds = time.perf_counter() - started
+    ranks = [at for at, hit in enumerate(found.hits) if hit.item.id in evidence]
+    tally.add(ranks, len(evidence), seconds)
+
+
 async def ask_nonsense(engine: EmbeddedEngine, bank: str, scores: Scores) -> None:
     for text in NONSENSE:
         found = await engine.search(Query(bank=bank, text=text))
@@ -248,7 +335,7 @@ async def documentation(limit: int) -> dict[str, Any]:
     return {mode: tallies[mode].row() for mode in MODES} | {"pages": len(ids)}
 
 
-def show(title: str, tallies: dict[Mode, Tally]) -> None:
+def show(title: str, tallies: Mapping[Any, Tally]) -> None:
     names = ("R@5", "R@10", "MRR", "nDCG@10", "questions", "p50 ms")
     widths = (7, 7, 7, 8, 10, 7)
     columns = zip(names, widths, strict=True)

@@ -27,7 +27,7 @@ These are pure functions: no clock, no database, no NumPy. Ties are broken by ag
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import nlargest
 from itertools import pairwise
 from typing import Final
@@ -35,12 +35,17 @@ from typing import Final
 from msgspec import Struct
 
 from store.model import Mode
+from store.ranking.candidates import Candidate, Question, Ranked
+from store.ranking.conversation import (
+    TurnRanking,
+    best_of_groups,
+    mean_of_others,
+)
 
 BEFORE: Final = 0.4
 AFTER: Final = 0.25
 TWO_BEFORE: Final = 0.2
 GROUP: Final = 0.2
-GROUP_BEST: Final = 3
 PHRASE: Final = 0.1
 ASKING: Final = 0.05
 RECENT: Final = 0.02
@@ -84,32 +89,6 @@ MEANINGFUL: Final = Weights()
 SPELLING_ONLY: Final = Weights(keyword=0.85, vector=0.15)  # for hashed features
 
 
-class Candidate(Struct, kw_only=True):
-    """An item that may be a result, or a neighbour of one, with the evidence about it."""
-
-    id: int
-    words: float = 0.0  # BM25
-    cosine: float | None = None
-    group: Hashable = None  # its session or document
-    before: int | None = None  # the ids of its neighbours in the group
-    two_before: int | None = None
-    after: int | None = None
-    may_answer: bool = True  # False: it only gives context to its neighbours
-    is_phrase: bool = False
-    is_exact: bool = False
-    is_asking: bool = False
-    age_days: float | None = None
-
-
-class Ranked(Struct, frozen=True, kw_only=True):
-    """A candidate in the order: its value, its score, and the parts of both."""
-
-    id: int
-    value: float
-    score: float
-    parts: Mapping[str, float]
-
-
 def rank(
     candidates: Sequence[Candidate],
     *,
@@ -117,6 +96,7 @@ def rank(
     mode: Mode = "hybrid",
     weights: Weights = MEANINGFUL,
     limit: int = 10,
+    question: Question | None = None,
 ) -> list[Ranked]:
     """The best `limit` candidates that may be results. `yardstick` is `bm25.best_possible`."""
     match mode:
@@ -139,7 +119,7 @@ def rank(
                 limit,
             )
         case _:
-            return _hybrid(candidates, yardstick, weights, limit)
+            return _hybrid(candidates, yardstick, weights, limit, question)
 
 
 def _by_one_side(
@@ -166,8 +146,15 @@ def _by_one_side(
 
 
 def _hybrid(
-    candidates: Sequence[Candidate], yardstick: float, weights: Weights, limit: int
+    candidates: Sequence[Candidate],
+    yardstick: float,
+    weights: Weights,
+    limit: int,
+    question: Question | None,
 ) -> list[Ranked]:
+    turns = None
+    if question is not None and weights == MEANINGFUL:
+        turns = TurnRanking(candidates, question)
     total = weights.keyword + weights.vector
     by_words, by_meaning = (
         (weights.keyword / total, weights.vector / total) if total > 0 else (0.5, 0.5)
@@ -178,12 +165,18 @@ def _hybrid(
     keyword = {c.id: by_words * c.words * damping for c in candidates}
     vector = {c.id: by_meaning * max(0.0, c.cosine or 0.0) for c in candidates}
     base = {c.id: keyword[c.id] + vector[c.id] for c in candidates}
-    context = _context(candidates, base)
+    # Turns have a context of their own.
+    others = candidates if not turns else [c for c in candidates if c.id not in turns]
+    context = _context(others, {c.id: base[c.id] for c in others})
     values: dict[int, float] = {}
     boosts: dict[int, float] = {}
     for c in candidates:
-        boosts[c.id] = PHRASE * c.is_phrase - ASKING * c.is_asking + _recency(c)
-        values[c.id] = round(base[c.id] + context[c.id] + boosts[c.id], _DIGITS)
+        is_turn = turns is not None and c.id in turns  # the ranking of turns weighs questions
+        boosts[c.id] = PHRASE * c.is_phrase - ASKING * (c.is_asking and not is_turn) + _recency(c)
+        value = base[c.id] + context.get(c.id, 0.0) + boosts[c.id]
+        if turns is not None and c.id in turns:
+            value = turns.value(c.id) + boosts[c.id]
+        values[c.id] = round(value, _DIGITS)
     ordered = sorted((c for c in candidates if c.may_answer), key=lambda c: (-values[c.id], -c.id))
     fifth = values[ordered[_STANDOUT_RANK].id] if len(ordered) > _STANDOUT_RANK else 0.0
     leading = nlargest(2, (c.words for c in candidates))
@@ -192,19 +185,24 @@ def _hybrid(
     for c in ordered[:limit]:
         value = values[c.id]
         lead = (c.words - second) / yardstick if yardstick > 0 else 0.0
-        score = max(
-            _standing(value, value - fifth, lead) * _strength(c, value, yardstick),
-            _interpolated(_CLOSENESS, c.cosine or 0.0) if weights.vector > 0 else 0.0,
-            _hybrid_cover(c, yardstick),
-        )
+        is_turn = turns is not None and c.id in turns
+        if turns is not None and is_turn:
+            score = turns.score(c.id)
+        else:
+            score = max(
+                _standing(value, value - fifth, lead) * _strength(c, value, yardstick),
+                _interpolated(_CLOSENESS, c.cosine or 0.0) if weights.vector > 0 else 0.0,
+                _hybrid_cover(c, yardstick),
+            )
         parts = _parts(
             c,
             yardstick,
             keyword=keyword[c.id],
             vector=vector[c.id],
-            context=context[c.id],
+            context=context.get(c.id, 0.0),
             boosts=boosts[c.id],
             value=value,
+            **(turns.features(c.id) if turns is not None and is_turn else {}),
         )
         ranked.append(Ranked(id=c.id, value=value, score=_floored(c, score), parts=parts))
     return _never_rising(ranked)
@@ -216,13 +214,7 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
         return {}
     median = sorted(base.values())[len(base) // 2]
     excess = {id: max(0.0, value - median) for id, value in base.items()}
-    groups: dict[Hashable, list[float]] = {}
-    for c in candidates:
-        if c.group is not None and excess[c.id] > 0.0:
-            groups.setdefault(c.group, []).append(excess[c.id])
-    best = {
-        group: sorted(values, reverse=True)[: GROUP_BEST + 1] for group, values in groups.items()
-    }
+    best = best_of_groups([(c.group, excess[c.id]) for c in candidates])
     gained: dict[int, float] = {}
     for c in candidates:
         gain = 0.0
@@ -233,15 +225,9 @@ def _context(candidates: Sequence[Candidate], base: Mapping[int, float]) -> dict
         if c.two_before is not None:
             gain += TWO_BEFORE * excess.get(c.two_before, 0.0)
         if c.group in best:
-            gain += GROUP * _mean_of_others(best[c.group], excess[c.id])
+            gain += GROUP * mean_of_others(best[c.group], excess[c.id])
         gained[c.id] = gain
     return gained
-
-
-def _mean_of_others(best: Sequence[float], own: float) -> float:
-    """The mean excess of the three best of a group, without the item itself."""
-    total = sum(best) - own if own in best[:GROUP_BEST] else sum(best[:GROUP_BEST])
-    return total / GROUP_BEST
 
 
 def _recency(candidate: Candidate) -> float:

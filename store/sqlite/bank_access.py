@@ -23,8 +23,9 @@ T = TypeVar("T")
 LARGE_TEXT: Final = 16_384  # longer texts (in characters) are tokenised on a thread
 LONG_READ_SECONDS: Final = 3_600.0  # for exports and backups, which read the whole bank
 # Space that a put takes later and that counts towards the quota, as measured: the vector (384 half
-# floats and its row), and the index entry of each word, which FTS5 writes at the COMMIT.
-VECTOR_BYTES: Final = 1_000
+# floats and its row), the tokens of a turn, and the index entry of each word, which FTS5 writes at
+# the COMMIT.
+VECTOR_BYTES: Final = 2_000
 WORD_BYTES: Final = 6
 
 

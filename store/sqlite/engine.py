@@ -181,14 +181,22 @@ class EmbeddedEngine(Knowledge, Maintenance, SourceLedgers):
         filters: Filters = ANY,
         limit: int = 20,
         offset: int = 0,
+        before: int | None = None,
     ) -> Page:
         bank, kinds = bank_argument(bank), kinds_argument(kinds)
         filters = checked_filters(filters)
         limit, offset = page_arguments(limit, offset)
+        before = None if before is None else integer("before", before)
         return await self._read(
             bank,
             lambda connection: listing.listing(
-                connection, kinds=kinds, filters=filters, limit=limit, offset=offset, by="arrival"
+                connection,
+                kinds=kinds,
+                filters=filters,
+                limit=limit,
+                offset=offset,
+                by="arrival",
+                before=before,
             ),
         )
 

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from daemon.api.registry import build as build_api
 from daemon.surfaces import DialectSurfaces
 from daemon.tools.toolkit import Toolkit
 from store.sqlite.catalogue import wall_clock
@@ -18,10 +19,10 @@ from tests.support.wire import settings_for
 async def remembering_web(
     home: Path, *, api_key: str = "", **flags: Any
 ) -> AsyncGenerator[tuple[Web, Toolkit]]:
-    """Serve all four dialects over HTTP from an engine in `home`."""
+    """Serve all dialects and the REST API over HTTP from an engine in `home`."""
     settings = settings_for(home, **flags)
     async with open_engine(home / "engine", ranking=PlainRanking) as engine:
         toolkit = Toolkit(engine=engine, now=wall_clock, api_key=api_key)
         surface = DialectSurfaces(settings, toolkit)()
-        async with running_web(home, surface=surface, **flags) as web:
+        async with running_web(home, surface=surface, api=build_api(toolkit), **flags) as web:
             yield web, toolkit

@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 
 from store.embedding.hashed import HashedFeatures
 from store.sqlite.search.hybrid import HybridRanking
-from store.sqlite.vectors import cache, indexing
+from store.sqlite.vectors import cache, indexing, pending
 
 
 def real_ranking(background: TaskGroup) -> HybridRanking:
@@ -32,7 +32,7 @@ def small_graphs(
         patch.object(extended, "__kwdefaults__", {"at_least": extend_at}),
         patch.object(cache, "EXTEND_AT", extend_at),
         patch.object(indexing, "EXTEND_AT", extend_at),
-        patch.object(indexing, "BATCH", batch),
+        patch.object(pending, "BATCH", batch),
         patch.object(indexing, "PAGE", page),
     ):
         yield

@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import httpx
 
+from daemon.api.registry import ApiOperations
 from daemon.rpc.gate import Gate
 from daemon.rpc.services import Services
 from daemon.tools.surface import Surface
@@ -177,13 +178,14 @@ async def running_web(
     home: Path,
     *,
     surface: Surface | None = None,
+    api: ApiOperations | None = None,
     pace: Pace | None = None,
     gate: Callable[[Gate], Gate] | None = None,
     **flags: Any,
 ) -> AsyncGenerator[Web]:
     """HTTP with the fixture surface and a real catalogue."""
     settings = {"server__bind": "127.0.0.1:0", "limits__requests_per_minute": 0, **flags}
-    async with running_services(home, surface=surface, gate=gate, **settings) as services:
+    async with running_services(home, surface=surface, api=api, gate=gate, **settings) as services:
         bound = Bound(services.settings)
         server = HttpServer(services, bound, pace)
         await server.open()

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from daemon.api.registry import ApiOperations
 from daemon.config import Settings, load
 from daemon.fixtures import surface as fixture_surface
 from daemon.operations.tracing import Tracer
@@ -96,6 +97,7 @@ async def running_services(
     *,
     clock: Any = None,
     surface: Surface | None = None,
+    api: ApiOperations | None = None,
     engine: EngineHealth = _WELL,
     tracer: Tracer | None = None,
     gate: Callable[[Gate], Gate] | None = None,
@@ -126,6 +128,7 @@ async def running_services(
                 sessions=keeper,
                 surfaces=OneSurface(served),
                 engine=lambda: engine,
+                api=api,
             )
             tasks.cancel_scope.cancel()
     finally:

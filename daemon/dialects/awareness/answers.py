@@ -104,6 +104,8 @@ class ProfileView(Struct, frozen=True, kw_only=True):
     agent_role: str
     title: str
     when_to_use: str
+    #: `stored` if an agent wrote the profile to this memory; absent for a built-in one.
+    origin: Text = UNSET
 
 
 class SkillView(Struct, frozen=True, kw_only=True):
@@ -219,8 +221,13 @@ def risk_view(risk: Risk) -> RiskView:
     )
 
 
-def profile_view(profile: AgentProfile, title: str) -> ProfileView:
-    return ProfileView(agent_role=profile.agent_role, title=title, when_to_use=profile.when_to_use)
+def profile_view(profile: AgentProfile, title: str, origin: Text) -> ProfileView:
+    return ProfileView(
+        agent_role=profile.agent_role,
+        title=title,
+        when_to_use=profile.when_to_use,
+        origin=origin,
+    )
 
 
 def skill_view(skill: Skill | Card) -> SkillView:

@@ -1,7 +1,8 @@
 """The ASGI application: guard, route, answer, one log line. It catches every exception.
 
 /mcp  /mcp/<dialect>  POST /     MCP
-/tools/…                         REST
+/tools/…                         REST, the tools
+/api/v1/…                        REST, the memories
 /health  /health/live  /health/ready  /metrics  /openapi.json
 """
 
@@ -178,7 +179,7 @@ class Router:
         route = self._routes.get(path)
         if route is not None:
             return route
-        # `/tools/{name}` and `/agents/{name}/prompt`: the part up to the second slash.
+        # `/tools/{name}`, `/agents/{name}/prompt`, `/api/v1/…`: the part up to the second slash.
         route = self._fallback.get(path[: path.find("/", 1) + 1])
         if route is None:
             raise Refusal(404, "nothing is served at this path")

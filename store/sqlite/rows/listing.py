@@ -20,8 +20,11 @@ def listing(
     newest_first: bool = True,
     by: str = "time",
     count: bool = True,
+    before: int | None = None,
 ) -> Page:
     """A page of items in order of `occurred_at` (by "time") or of insertion (by "arrival").
+
+    With `before`, only items that were inserted before that row are listed; `total` counts all.
 
     Counting the whole list costs more than reading a page of it. Without `count`, `total` covers
     only the items up to the end of this page.
@@ -46,22 +49,30 @@ def listing(
             chosen += [*bound, end]
         ids = f"SELECT id FROM ({' UNION ALL '.join(parts)}) ORDER BY {order} LIMIT ? OFFSET ?"
     else:
-        ids = f"SELECT id FROM items WHERE {condition} ORDER BY {order} LIMIT ? OFFSET ?"
-        chosen = [*values]
+        older = "" if before is None else " AND items.id < ?"
+        ids = f"SELECT id FROM items WHERE {condition}{older} ORDER BY {order} LIMIT ? OFFSET ?"
+        chosen = [*values, *(() if before is None else (before,))]
     # The ids are selected first, so that SQLite does not sort whole rows with their texts.
     rows = connection.execute(
         f"{SELECT} WHERE items.id IN ({ids}) ORDER BY {order}", [*chosen, limit, offset]
     ).fetchall()
     total = offset + len(rows)
-    if count and (offset or len(rows) == limit):
+    if count and (offset or before is not None or len(rows) == limit):
         (total,) = connection.execute(
             f"SELECT count(*) FROM items WHERE {condition}", values
         ).fetchone()
     return Page(
         items=tuple(map(item_of, rows)),
         total=total,
-        next=offset + len(rows) if rows and offset + len(rows) < total else None,
+        next=offset + len(rows) if _has_more(len(rows), limit, offset, total, before) else None,
     )
+
+
+def _has_more(shown: int, limit: int, offset: int, total: int, before: int | None) -> bool:
+    """Whether another page may follow. Behind a row number, a full page may be the last one."""
+    if before is not None:
+        return shown == limit
+    return shown > 0 and offset + shown < total
 
 
 def rowids_where(

@@ -180,6 +180,7 @@ def _change(
                 "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE item = ?",
                 (transaction.change, after.id),
             )
+            connection.execute("DELETE FROM turns WHERE item = ?", (after.id,))
         transaction.words += count_words(tokens) - count_words(old_tokens)
     return after
 

@@ -15,22 +15,24 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from store import log
-from store.embedding.embedder import Embedder, embedded
+from store.embedding.embedder import Embedder, TokenVectors, embedded_tokens
 from store.embedding.hashed import HashedFeatures
 from store.embedding.selection import choose_embedder
 from store.errors import EmbedderFailed, StorageError
 from store.model import Found, Mode, Query, Stage
 from store.ranking.fusion import MEANINGFUL, SPELLING_ONLY, Weights
+from store.ranking.turns import without_names
 from store.sqlite.catalogue import wall_clock
 from store.sqlite.open_bank import OpenBank
-from store.sqlite.search.plan import PreparedQuery, SemanticQuery, answer
+from store.sqlite.search.plan import answer
+from store.sqlite.search.prepared_query import PreparedQuery, SemanticQuery
 from store.sqlite.vectors.indexing import BankIndex
 from store.sqlite.vectors.model_thread import ModelThread
 
@@ -62,7 +64,7 @@ class HybridRanking:
         self._is_awake = eager  # whether vectors are computed as items arrive
         self._query_thread = ModelThread("store-query")
         self._index_thread = ModelThread("store-index")
-        self._vectors: dict[str, Future[Any]] = {}
+        self._vectors: dict[tuple[str, str], Future[TokenVectors]] = {}  # by bank and text
         self._is_quick = False  # whether the last query's vector came quickly
         self._indexers: dict[str, _Indexer] = {}
         self._failed: str | None = None
@@ -87,12 +89,16 @@ class HybridRanking:
         try:
             found = await self._answer(bank, query, meaning, degraded)
         except _Late:
-            await asyncio.wait([asyncio.wrap_future(self._query_vector(query.text))])
+            names = await self._of(bank).index.names()
+            vector = self._query_vector(bank.bank.id, query.text, names)
+            await asyncio.wait([asyncio.wrap_future(vector)])
             return await self.search(bank, query)
         except EmbedderFailed:
             self._note_failed(degraded)
             found = await self._answer(bank, query, None, degraded)
-        if meaning is not None and (meaning.cache.needs_graph or "vectors-pending" in degraded):
+        index = self._of(bank).index
+        is_behind = "vectors-pending" in degraded or index.has_stale_turns
+        if meaning is not None and (meaning.cache.needs_graph or is_behind):
             self._wake(bank)
         return found
 
@@ -144,22 +150,29 @@ class HybridRanking:
                 thread.stop()
                 await anyio.to_thread.run_sync(thread.join, JOIN_SECONDS)
 
-    def _query_vector(self, text: str) -> Future[Any]:
-        """The vector of a query; the last few are kept, because queries are often repeated."""
-        vector = self._vectors.pop(text, None)
+    def _query_vector(self, bank: str, text: str, names: frozenset[str]) -> Future[TokenVectors]:
+        """The vector of a query without the names of speakers.
+
+        The last few are kept, because queries are often repeated. They are kept by bank: the time
+        of an answer must not tell a caller whether another one, who has other banks, asked the
+        same question.
+        """
+        text = without_names(text, names)
+        key = (bank, text)
+        vector = self._vectors.pop(key, None)
         if vector is None or (vector.done() and vector.exception() is not None):
-            vector = Future[Any]()
+            vector = Future[TokenVectors]()
             vector.set_running_or_notify_cancel()  # several callers share it: none may cancel it
             self._query_thread.call(partial(self._embed_query, text, vector))
-        self._vectors[text] = vector
+        self._vectors[key] = vector
         if len(self._vectors) > VECTORS_KEPT:
             del self._vectors[next(iter(self._vectors))]
         return vector
 
-    def _embed_query(self, text: str, vector: Future[Any]) -> None:
+    def _embed_query(self, text: str, vector: Future[TokenVectors]) -> None:
         began = time.monotonic()
         try:
-            result = embedded(self._embedder, [text])[0]
+            result = embedded_tokens(self._embedder, [text])
         except BaseException as error:  # noqa: BLE001  (raised again where it is awaited)
             vector.set_exception(error)
         else:
@@ -172,7 +185,8 @@ class HybridRanking:
         """The query's vector and the vectors to compare it with; None to use keywords only."""
         self._is_awake = True
         index = self._of(bank).index
-        vector = self._query_vector(query.text)
+        names = await index.names()
+        vector = self._query_vector(bank.bank.id, query.text, names)
         try:
             if not self._is_quick:
                 await asyncio.wrap_future(vector)
@@ -196,7 +210,7 @@ class HybridRanking:
             return None
         if index.cache.coverage().is_waiting:
             degraded.add("vectors-scanned")
-        return SemanticQuery(partial(_wait_for, vector), index.model, index.cache)
+        return SemanticQuery(partial(_wait_for, vector), index.model, index.cache, names)
 
     def _note_failed(self, degraded: set[str]) -> None:
         if self._failed is None:
@@ -227,7 +241,7 @@ class HybridRanking:
         self._of(bank).wake()
 
 
-def _wait_for(vector: Future[Any]) -> Any:
+def _wait_for(vector: Future[TokenVectors]) -> TokenVectors:
     """Wait for the query's vector; on a reader's thread, never on the event loop."""
     try:
         return vector.result(LATE_SECONDS)

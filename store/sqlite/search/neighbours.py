@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from store.ranking.fusion import Candidate
+from store.ranking.candidates import Candidate
 from store.sqlite.connection import Connection
 
 

@@ -18,70 +18,53 @@ Otherwise search again with the filter in SQL. If the filter leaves few items, a
 compared; if it leaves many, posting lists and nearest vectors are filtered before they are cut off.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import nlargest
-from typing import Any, Final, NamedTuple
-
-from msgspec import Struct
+from typing import Any, Final
 
 from store.errors import NotFound
-from store.model import Found, Hit, Item, Mode, Query
-from store.ranking.bm25 import CorpusStatistics, best_possible, bm25, inverse_frequency
-from store.ranking.fusion import Candidate, Ranked, Weights, rank
+from store.model import Found, Hit, Item
+from store.ranking.bm25 import CorpusStatistics, best_possible, inverse_frequency
+from store.ranking.candidates import Candidate, Question, Ranked, TurnEvidence
+from store.ranking.fusion import rank
+from store.ranking.keyword_evidence import NO_MATCH, KeywordEvidence, QueryWords
 from store.ranking.snippets import Marker
-from store.ranking.tokenizer import Term, index_text, query_terms, quoted
+from store.ranking.tokenizer import Term, query_terms, quoted
+from store.ranking.turns import asked_traits, is_role, words_of_question
 from store.sqlite.connection import Connection
 from store.sqlite.rows.items import fetch, find, is_unfiltered, item_of, where
 from store.sqlite.rows.table import RowDamaged
 from store.sqlite.search import neighbours
-from store.sqlite.vectors.cache import VectorCache
+from store.sqlite.search.prepared_query import PreparedQuery, SemanticQuery
 from store.sqlite.vectors.stored import cosines_of, scan, stored_cosines
+from store.sqlite.vectors.tokens import closest_tokens
 
 POSTINGS: Final = 1_000  # rows of one term's posting list that are read
 FEW: Final = 2_000  # if a filter leaves at most so many items, all of them are compared
 SHORTLIST: Final = 40  # candidates by keywords, and by meaning; more for a larger limit
+TURNS_SHORTLIST: Final = 100  # in a hybrid search of a bank with turns of conversations
 MOST: Final = 0.75  # the share of unfiltered results that must pass the filter
 NEIGHBOURED: Final = 20  # candidates whose neighbours are considered
+TURNS_NEIGHBOURED: Final = 40  # in a bank with turns of conversations
 MILLISECONDS_A_DAY: Final = 86_400_000.0
 
 
 # The number of the model is bound after the values of the condition and before the ids.
-_VECTOR_JOIN: Final = " LEFT JOIN vectors ON vectors.item = items.id AND vectors.model = ?"
-
-
-class _KeywordScore(NamedTuple):
-    """How well an item's words match the query."""
-
-    score: float
-    is_phrase: bool
-    is_exact: bool
-
-
-_NO_MATCH: Final = _KeywordScore(0.0, False, False)
-
-
-class SemanticQuery(Struct, frozen=True):
-    """The vector of a query and the vectors to compare it with."""
-
-    vector: Callable[[], Any]  # NDArray[np.float32]; waits for it, or raises EmbedderFailed
-    model: int  # the number of its model in this bank
-    cache: VectorCache
-
-
-class PreparedQuery(Struct, frozen=True, kw_only=True):
-    """A query with everything that the search needs besides the bank."""
-
-    query: Query
-    mode: Mode
-    weights: Weights
-    now: int
-    meaning: SemanticQuery | None = None
-    degraded: tuple[str, ...] = ()
+_VECTOR_JOIN: Final = (
+    " LEFT JOIN vectors ON vectors.item = items.id AND vectors.model = ?"
+    " LEFT JOIN turns ON turns.item = vectors.item"
+)
+_VECTOR: Final = "vectors.bytes, turns.speaker, turns.traits, turns.tokens"
+_NO_VECTOR: Final = "NULL, NULL, NULL, NULL"
 
 
 def answer(connection: Connection, prepared: PreparedQuery) -> Found:
     """The hits of a query, best first."""
     return _Search(connection, prepared).run()
+
+
+def _has_turns(connection: Connection) -> bool:
+    return connection.execute("SELECT 1 FROM turns LIMIT 1").fetchone() is not None
 
 
 class _Search:
@@ -92,7 +75,10 @@ class _Search:
         self.connection = connection
         self.prepared = prepared
         self.degraded = set(prepared.degraded)
-        self.shortlist = max(SHORTLIST, 2 * query.limit)
+        # A keyword search, or one without the model, does not use the features of turns.
+        self.has_turns = prepared.mode == "hybrid" and _has_turns(connection)
+        most = TURNS_SHORTLIST if self.has_turns else SHORTLIST
+        self.shortlist = max(most, query.limit if self.has_turns else 2 * query.limit)
         self.condition, self.values = where(query.filters, query.kinds)
         self.is_filtered = not is_unfiltered(query.filters, query.kinds)
         counts: tuple[int, int, int] = connection.execute(
@@ -101,11 +87,15 @@ class _Search:
         self.change, self.items, words = counts
         self.asked = query.keywords if query.keywords is not None else query.text
         self.terms: Sequence[Term] = () if prepared.mode == "semantic" else query_terms(self.asked)
+        self.words = QueryWords(self.asked, self.terms, for_turns=self.has_turns)
         self.average = words / max(1, self.items)
         self.frequencies: dict[str, int] = {}
         self.vector: Any = None  # the query's vector, after `_by_meaning` has waited for it
+        self.tokens: Any = None  # the query's tokens, if the model has any
+        self.words_asked = words_of_question(query.text)
         self.known: dict[int, Candidate] = {}  # the items whose rows were read
         self.uncompared: list[tuple[int, bytes]] = []  # vectors read before the query's is there
+        self.unmatched: list[tuple[int, bytes]] = []  # tokens of turns, likewise
         self.is_narrow = False  # whether the filter is applied in SQL, before lists are cut off
         self.allowed: list[int] | None = None
         if self.is_filtered and prepared.meaning and prepared.meaning.cache.coverage().is_waiting:
@@ -129,6 +119,7 @@ class _Search:
             mode=self.prepared.mode,
             weights=self.prepared.weights,
             limit=self.prepared.query.limit,
+            question=self._question() if self.has_turns else None,
         )
         return self._found(ranked)
 
@@ -137,7 +128,7 @@ class _Search:
     def _gather(self) -> dict[int, Candidate]:
         by_words = self._by_words()
         words = self._weigh_words(by_words)
-        best = nlargest(self.shortlist, by_words, key=lambda id: (words[id].score, id))
+        best = nlargest(self.shortlist, by_words, key=lambda id: (words[id].words, id))
         self._describe(best)
         by_meaning = self._by_meaning()
         words |= self._weigh_words([id for id in by_meaning if id not in words])
@@ -215,7 +206,9 @@ class _Search:
         meaning = self.prepared.meaning
         if meaning is None or not self.items:
             return ()
-        self.vector = meaning.vector()
+        vectors, tokens = meaning.embedding()
+        self.vector = vectors[0]
+        self.tokens = None if tokens is None else tokens[0]
         meaning.cache.refresh(self.connection, meaning.model)
         if self.allowed is not None:
             return self._meaning_among(meaning, self.allowed)
@@ -269,7 +262,7 @@ class _Search:
     # --- scores -----------------------------------------------------------------------------
 
     def _candidates(
-        self, ids: Iterable[int], words: dict[int, _KeywordScore]
+        self, ids: Iterable[int], words: dict[int, KeywordEvidence]
     ) -> dict[int, Candidate]:
         """The candidates with these ids, with both scores; ids that do not exist are left out."""
         self._describe(ids)
@@ -278,7 +271,13 @@ class _Search:
         for id, candidate in found.items():
             score = words.get(id)
             if score is not None:
-                candidate.words, candidate.is_phrase, candidate.is_exact = score
+                (
+                    candidate.words,
+                    candidate.is_phrase,
+                    candidate.is_exact,
+                    candidate.terms,
+                    candidate.pairs,
+                ) = score
         return found
 
     def _describe(self, ids: Iterable[int]) -> None:
@@ -290,12 +289,12 @@ class _Search:
             rows = self.connection.execute(
                 f"SELECT items.id, {self.condition}, items.session, items.document,"
                 " items.occurred_at, substr(rtrim(items.text), -1) = '?',"
-                f" {'NULL' if model is None else 'vectors.bytes'} FROM items"
+                f" {_NO_VECTOR if model is None else _VECTOR} FROM items"
                 f"{'' if model is None else _VECTOR_JOIN}"
                 f" WHERE items.id IN ({','.join('?' * len(some))}) AND items.forgotten_at IS NULL",
                 (*self.values, *(() if model is None else (model,)), *some),
             )
-            for id, may_answer, session, document, occurred_at, asks, content in rows:
+            for id, may_answer, session, document, occurred_at, asks, content, *turn in rows:
                 self.known[id] = Candidate(
                     id=id,
                     may_answer=bool(may_answer),
@@ -305,14 +304,35 @@ class _Search:
                 )
                 if content is not None:
                     self.uncompared.append((id, content))
+                self._note_turn(id, *turn)
+
+    def _note_turn(
+        self, id: int, speaker: str | None, traits: int | None, tokens: bytes | None
+    ) -> None:
+        if traits is None or self.prepared.meaning is None or not self.has_turns:
+            return
+        words = () if speaker is None else speaker.split()
+        if words and self.prepared.meaning.names.isdisjoint(words) and not is_role(speaker):
+            return  # a label that occurs once is a heading, not a speaker
+        self.known[id].turn = TurnEvidence(
+            is_speaker=not self.words_asked.isdisjoint(words), traits=traits
+        )
+        if tokens is not None:
+            self.unmatched.append((id, tokens))
 
     def _compare(self) -> None:
         """Set the cosines of the rows that were read since the last time."""
         for id, cosine in cosines_of(self.uncompared, self.vector).items():
             self.known[id].cosine = cosine
         self.uncompared = []
+        if self.tokens is not None:
+            for id, closest in closest_tokens(self.tokens, self.unmatched).items():
+                turn = self.known[id].turn
+                if turn is not None:
+                    turn.closest = closest
+        self.unmatched = []
 
-    def _weigh_words(self, wanted: Sequence[int]) -> dict[int, _KeywordScore]:
+    def _weigh_words(self, wanted: Sequence[int]) -> dict[int, KeywordEvidence]:
         """How well the words of each of these items match the query."""
         if not self.terms:
             return {}
@@ -323,20 +343,18 @@ class _Search:
             rows += self.connection.execute(
                 f"SELECT id, c0 FROM words_content WHERE id IN ({','.join('?' * len(some))})", some
             ).fetchall()
-        scores = bm25(self.terms, (tokens for _, tokens in rows), self._statistics())
-        phrase = index_text(self.asked)
-        length = phrase.count(" ") + 1
-        found = dict.fromkeys(wanted, _NO_MATCH)
-        for (id, tokens), score in zip(rows, scores, strict=True):
-            is_phrase = is_exact = False
-            if phrase in tokens:
-                if length > 1 and f" {phrase} " in f" {tokens} ":
-                    is_phrase = length > 2 or length * 3 >= tokens.count(" ") + 1
-                    is_exact = length * 5 >= (tokens.count(" ") + 1) * 4
-                elif phrase == tokens:
-                    is_exact = is_phrase = bool(phrase)
-            found[id] = _KeywordScore(score, is_phrase, is_exact)
-        return found
+        evidence = self.words.weigh([tokens for _, tokens in rows], self._statistics())
+        ids = (id for id, _ in rows)
+        return dict.fromkeys(wanted, NO_MATCH) | dict(zip(ids, evidence, strict=True))
+
+    def _question(self) -> Question:
+        return Question(
+            gains=tuple(
+                inverse_frequency(self.frequencies.get(term, 0), self.items)
+                for term in self.words.significant
+            ),
+            traits=asked_traits(self.prepared.query.text),
+        )
 
     def _statistics(self) -> CorpusStatistics:
         return CorpusStatistics(
@@ -348,10 +366,12 @@ class _Search:
     def _add_neighbours(self, candidates: dict[int, Candidate]) -> None:
         """Link the best candidates to their neighbours, and make those candidates too."""
         most = max((c.words for c in candidates.values()), default=0.0) or 1.0
-        best = sorted(
+        grouped = sorted(
             (c for c in candidates.values() if c.group is not None),
             key=lambda c: -(c.words / most + max(0.0, c.cosine or 0.0)),
-        )[:NEIGHBOURED]
+        )
+        best = [c for c in grouped if c.turn is None][:NEIGHBOURED]
+        best += [c for c in grouped if c.turn is not None][:TURNS_NEIGHBOURED]
         windows = neighbours.windows(self.connection, best)
         new = list({id for window in windows for id in window if id not in candidates})
         if new:

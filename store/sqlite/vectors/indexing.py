@@ -16,37 +16,36 @@ from functools import partial
 from typing import Final
 
 import anyio
-from msgspec import Struct
 
 from store import log
-from store.embedding.embedder import Embedder, Identity, embedded
+from store.embedding.embedder import Embedder, Identity, TokenEmbedder, embedded_tokens
 from store.errors import EmbedderFailed, StoreError
 from store.model import Stage
+from store.ranking.turns import names_of
 from store.sqlite.connection import Connection
 from store.sqlite.open_bank import OpenBank
-from store.sqlite.rows.items import SELECT, item_of, searchable
-from store.sqlite.rows.table import RowDamaged
 from store.sqlite.rows.transaction import counted
 from store.sqlite.storage_errors import errno_name
 from store.sqlite.vectors.ann import GraphBuilder
 from store.sqlite.vectors.cache import EXTEND_AT, VectorCache
 from store.sqlite.vectors.matrix import Vectors, pack, stored_size
 from store.sqlite.vectors.model_thread import ModelThread
+from store.sqlite.vectors.pending import (
+    Computed,
+    PendingVector,
+    count_pending,
+    next_pending,
+    speakers,
+    stale_turns,
+    store,
+)
 from store.sqlite.vectors.snapshot import SnapshotBroken, SnapshotHeader
+from store.sqlite.vectors.tokens import pack_tokens
 
-BATCH: Final = 128  # texts embedded between two commits: a quarter of a second
 PAGE: Final = 4_096  # vectors read at a time for a new graph
 SAVE_GROWTH: Final = 1.1  # a graph that has grown by this factor is written to disk again
 GRAPH_THREADS: Final = 2
 HASHED: Final = "hashed-features"
-
-
-class PendingVector(Struct, frozen=True):
-    """An item without a vector, as it was when its text was read."""
-
-    item: int
-    change: int
-    text: str
 
 
 class BankIndex:
@@ -67,6 +66,9 @@ class BankIndex:
         self._saved = 0
         self._has_looked = False
         self._looking = anyio.Lock()
+        self._has_tokens = isinstance(embedder, TokenEmbedder)
+        self._has_stale_turns = self._has_tokens  # until a look at the bank has found none
+        self._names: frozenset[str] | None = None
 
     async def adopt_model(self) -> int | None:
         """The number of our model in this bank; None if the vectors of another model must stay."""
@@ -100,10 +102,23 @@ class BankIndex:
         if self._writes_indexed == self._writes:
             return 0
         writes = self._writes
-        count = await self.bank.database.read(partial(_count_pending, most=most))
+        count = await self.bank.database.read(partial(count_pending, most=most))
         if not count:
             self._writes_indexed = writes
         return count
+
+    @property
+    def has_stale_turns(self) -> bool:
+        """Whether turns from before an upgrade wait for their tokens. Their vectors exist."""
+        return self._has_stale_turns
+
+    async def names(self) -> frozenset[str]:
+        """The words of the speakers' names in this bank."""
+        if not self._has_tokens:
+            return frozenset()
+        if self._names is None:
+            self._names = names_of(await self.bank.database.read(speakers))
+        return self._names
 
     async def update(self, watch: Callable[[Stage], None] | None = None) -> None:
         """Do all work that is due, and report progress to `watch`.
@@ -115,6 +130,7 @@ class BankIndex:
             if await self.adopt_model() is None:
                 return
             await self.embed_pending()
+            await self._compute_stale_turns()
             await self._maintain_graph()
         except EmbedderFailed:
             self.degraded.add("embedder-failed")
@@ -135,19 +151,38 @@ class BankIndex:
         model = self.model
         total = await self.count_pending(2**31)
         while model is not None and total:
-            batch = await self.bank.database.read(_next_pending)
+            batch = await self.bank.database.read(next_pending)
             if not batch:
                 break
-            contents = await self._thread.call(partial(self._embed, batch))
-            await self.bank.database.write(
-                partial(_store, model=model, batch=batch, contents=contents)
-            )
+            await self._compute(model, batch)
             done += len(batch)
             self._report(Stage(phase="embedding", done=done, total=max(done, total)))
         return done
 
-    def _embed(self, batch: Sequence[PendingVector]) -> list[bytes]:
-        return pack(embedded(self._embedder, [pending.text for pending in batch]))
+    async def _compute_stale_turns(self) -> None:
+        """Compute the tokens of turns that were stored by a version without them."""
+        while self._has_stale_turns and self.model is not None:
+            batch = await self.bank.database.read(stale_turns)
+            if not batch:
+                self._has_stale_turns = False
+                break
+            await self._compute(self.model, batch)
+
+    async def _compute(self, model: int, batch: Sequence[PendingVector]) -> None:
+        computed = await self._thread.call(partial(self._embed, batch))
+        await self.bank.database.write(partial(store, model=model, batch=batch, computed=computed))
+        if any(pending.turn is not None and pending.turn.speaker for pending in batch):
+            self._names = None
+
+    def _embed(self, batch: Sequence[PendingVector]) -> list[Computed]:
+        vectors, tokens = embedded_tokens(self._embedder, [pending.text for pending in batch])
+        return [
+            Computed(
+                vector,
+                pack_tokens(tokens[at]) if tokens is not None and batch[at].turn else None,
+            )
+            for at, vector in enumerate(pack(vectors))
+        ]
 
     # --- the graph ------------------------------------------------------------------------
 
@@ -303,48 +338,13 @@ def _adopt(connection: Connection, identity: Identity, is_semantic: bool) -> int
     connection.execute("UPDATE state SET model = ?", (model,))
     stale = connection.execute("SELECT 1 FROM vectors WHERE model IS NOT NULL LIMIT 1").fetchone()
     if stale is not None:
+        connection.execute("DELETE FROM turns")
         with counted(connection) as changes:
             connection.execute(
                 "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE model <> ?",
                 (changes.next(), model),
             )
     return int(model)
-
-
-def _count_pending(connection: Connection, most: int) -> int:
-    (count,) = connection.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM vectors WHERE bytes IS NULL LIMIT ?)", (most,)
-    ).fetchone()
-    return int(count)
-
-
-def _next_pending(connection: Connection) -> list[PendingVector]:
-    """Items without a vector, newest first, because recent items are searched for most."""
-    rows = connection.execute(
-        "SELECT item, change FROM vectors WHERE bytes IS NULL ORDER BY item DESC LIMIT ?", (BATCH,)
-    ).fetchall()
-    changes = dict(rows)
-    found: list[PendingVector] = []
-    marks = ",".join("?" * len(changes))
-    for row in connection.execute(f"{SELECT} WHERE items.id IN ({marks})", list(changes)):
-        try:
-            text = searchable(item_of(row))
-        except RowDamaged:
-            text = ""  # it cannot be found either, but must not stay pending for ever
-        found.append(PendingVector(row[0], changes[row[0]], text))
-    return found
-
-
-def _store(
-    connection: Connection, model: int, batch: Sequence[PendingVector], contents: Sequence[bytes]
-) -> None:
-    with counted(connection) as changes:
-        for pending, content in zip(batch, contents, strict=True):
-            connection.execute(
-                "UPDATE vectors SET model = ?, bytes = ?, change = ?"
-                " WHERE item = ? AND change = ? AND bytes IS NULL",
-                (model, content, changes.next(), pending.item, pending.change),
-            )
 
 
 def _page(connection: Connection, after: int, model: int, size: int) -> Vectors:

@@ -15,6 +15,7 @@ from daemon.rpc.failures import Failure
 from daemon.rpc.gate import CallLimits, Gate, GateCaller, Method, Outcome, Pending
 from daemon.rpc.limiter import SlidingWindow
 from daemon.rpc.services import Services
+from daemon.tools.authority import OWNER
 from daemon.transports import unix
 from daemon.transports.http.edge.messages import Pace
 from daemon.transports.stdio import StdioWire
@@ -100,6 +101,8 @@ async def test_every_transport_passes_its_calls_through_one_gate(tmp_path: Path)
 
 
 class Someone:
+    principal = OWNER
+
     def __init__(self, window: SlidingWindow | None = None) -> None:
         self.window = window
         self.session_id: str | None = None

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from store.model import MODES, Mode
-from store.ranking.fusion import EXACT_SCORE, PHRASE_SCORE, Candidate, Weights, rank
+from store.ranking.candidates import Candidate
+from store.ranking.fusion import EXACT_SCORE, PHRASE_SCORE, Weights, rank
 
 
 def ids(candidates: list[Candidate], **how: Any) -> list[int]:

@@ -2,7 +2,7 @@
 
 from hmac import compare_digest
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from daemon.dialects.awareness import roles
 from daemon.dialects.awareness.arguments import PromptArguments
@@ -18,6 +18,8 @@ class AgentPrompt(Struct, frozen=True, kw_only=True):
     title: str
     activation_prompt: str
     system_prompt: str
+    #: `stored` if an agent wrote the role to this memory; absent for a built-in one.
+    origin: str | UnsetType = UNSET
 
 
 class GetAgentPrompt:
@@ -38,6 +40,7 @@ class GetAgentPrompt:
             title=roles.title_of(profile),
             activation_prompt=roles.activation_prompt(profile, memory_id),
             system_prompt=roles.system_prompt(profile),
+            origin=roles.origin_of(profile),
         )
 
     def _authenticate(self, api_key: str) -> None:
@@ -48,10 +51,12 @@ class GetAgentPrompt:
             raise Denied(f"Authentication required: api_key {reason}.")
 
     async def _profile(self, bank: str, role: str, *, is_default: bool) -> AgentProfile | None:
+        built_in = roles.built_in(role)
         try:
-            return await self._toolkit.engine.profile(bank, role)
+            stored = await self._toolkit.engine.profile(bank, role)
         except NotFound:
-            return roles.built_in(role)
+            return built_in
         except BankNotFound:
             # The default memory has the built-in roles before anything is written to it.
-            return roles.built_in(role) if is_default else None
+            return built_in if is_default else None
+        return built_in or stored

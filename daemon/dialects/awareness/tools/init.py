@@ -62,7 +62,9 @@ class Init:
             session_id=await session,
             memory_id=reader.bank,
             context=overview,
-            agent_profiles=[profile_view(each, roles.title_of(each)) for each in profiles],
+            agent_profiles=[
+                profile_view(each, roles.title_of(each), roles.origin_of(each)) for each in profiles
+            ],
             active_skills=skills or UNSET,
             setup_hints=rules.hints_for(arguments.source) or UNSET,
         )

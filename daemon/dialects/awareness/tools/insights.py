@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 from msgspec import UNSET, Struct
 
+from daemon.dialects.awareness import roles
 from daemon.dialects.awareness.arguments import RecordArguments, from_text
 from daemon.dialects.awareness.refusal import InvalidArgument
 from daemon.dialects.awareness.writing import event_writer
@@ -88,6 +89,11 @@ class SubmitInsights:
             ),
             LARGE,
         )
+        for place, profile in profiles:
+            if roles.built_in(profile.agent_role) is not None:
+                rule = f"'{profile.agent_role}' is a built-in role; choose another name"
+                report.reject(place, f"agent_role: {rule}")
+        profiles = [each for each in profiles if roles.built_in(each[1].agent_role) is None]
         done, events = await self._finished(sent, report, labels)
         events += _brief(sent, labels)
         for name in sent:

@@ -57,7 +57,8 @@ class Tokens:
     def refresh(self) -> frozenset[str]:
         """Reload the file if it changed; gives the names whose rights changed.
 
-        An invalid file rejects new requests, but does not end those that are running.
+        An invalid file rejects new requests, but does not end those that are running: it may be
+        half edited. A file that was deleted revokes every token.
         """
         if self._path is None or _file_state(self._path) == self._file_state:
             return frozenset()
@@ -69,7 +70,10 @@ class Tokens:
             self._entries = []
             self.trouble = f"nobody gets in over HTTP: {exit.message}"
             log.warning("tokens.refused", reason=exit.message)
-            return frozenset()
+            if self._file_state is not None:
+                return frozenset()
+            self._rights = {}
+            return frozenset(before)
         self.trouble = ""
         log.info("tokens.read", tokens=len(self._entries))
         return frozenset(name for name, was in before.items() if self._rights.get(name) != was)

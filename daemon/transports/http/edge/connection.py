@@ -22,6 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from daemon.transports.http.edge.messages import CODES, Pace, error_body
+from daemon.transports.stalled_readers import StallGuard
 
 MAX_HEADERS: Final = 100
 MAX_HEAD_BYTES: Final = 16 * 1024
@@ -40,6 +41,7 @@ UVICORN_MEMBERS: Final = {
         "on_body",
         "on_message_complete",
         "on_response_complete",
+        "pause_writing",
         "send_400_response",
         "shutdown",
     ),
@@ -92,6 +94,14 @@ class ConnectionState(ServerState):
         self.rejected: dict[tuple[str, ...], int] = {}
         self._dated = 0.0
 
+    def unsent(self) -> int:
+        """The bytes of responses that wait for their readers, on all connections."""
+        return sum(
+            each.transport.get_write_buffer_size()
+            for each in self.connections
+            if isinstance(each, HttpConnection)
+        )
+
     def update_date(self, now: float) -> None:
         """Keep the Date header accurate to the second, without a timer."""
         if now - self._dated >= 1.0:
@@ -120,18 +130,30 @@ class HttpConnection(HttpToolsProtocol):
         #: The error response that is sent after all earlier requests are answered.
         self._last_response = b""
         self._may_linger = True
+        self._guard: StallGuard | None = None
 
     # --- called by asyncio and by the parser -------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        # 0, so that `pause_writing` reports every answer that the client did not take at once.
+        transport.set_write_buffer_limits(high=0)
+        self._guard = StallGuard(transport, "http", self._state.pace.stall)
         if len(self.connections) > self._state.max_connections:
             self._reject(503, f"at most {self._state.max_connections} connections")
             return
         self._start_timer(self._state.pace.head)
 
+    def pause_writing(self) -> None:
+        """Output waits: from now on the client must read some of it every 30 seconds."""
+        super().pause_writing()
+        if self._guard is not None:
+            self._guard.wrote()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        if self._guard is not None:
+            self._guard.stop()
         if self._active is not None:
             _disconnect(self._active)
         super().connection_lost(exc)

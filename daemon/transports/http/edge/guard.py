@@ -21,10 +21,11 @@ _EVERYONE: Final = "*"
 
 #: The request headers that a page on an allowed origin may send.
 _REQUEST_HEADERS: Final = (
-    "Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name,"
-    " Mcp-Session-Id, traceparent, X-Awareness-Agent-Role, X-Awareness-Memory-Id"
+    "Authorization, Content-Type, If-Match, Last-Event-ID, MCP-Protocol-Version, Mcp-Method,"
+    " Mcp-Name, Mcp-Session-Id, traceparent, X-Awareness-Agent-Role, X-Awareness-Memory-Id,"
+    " X-Recalld-Request"
 )
-_ANSWER_HEADERS: Final = b"Mcp-Session-Id, Retry-After, WWW-Authenticate"
+_ANSWER_HEADERS: Final = b"ETag, Mcp-Session-Id, Retry-After, WWW-Authenticate"
 _PARAM_HEADER: Final = re.compile(r"mcp-param-[!#$%&'*+.^_`|~0-9a-z-]+")
 
 

@@ -27,6 +27,8 @@ class Pace(Struct, frozen=True, kw_only=True):
     #: A call that is silent for this long is answered as a stream, which can be kept alive.
     commit: float = 2.0
     keep_alive: float = 15.0
+    #: A client that takes nothing of a waiting response for this long is disconnected.
+    stall: float = 30.0
     #: How often the token file is checked between requests.
     tokens: float = 1.0
 

@@ -20,7 +20,7 @@ from daemon.transports.http.edge.messages import (
     headers_of,
     reply,
 )
-from daemon.transports.http.rest.routes import Rest
+from daemon.transports.http.rest.calls import RestCalls
 from daemon.transports.http.router import Route
 from protocol.lifecycle import explain
 
@@ -37,8 +37,8 @@ class _Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class AgentRoutes:
     """The endpoints under /agents. Without agents the list is empty."""
 
-    def __init__(self, rest: Rest, agents: Agents | None) -> None:
-        self._rest = rest
+    def __init__(self, calls: RestCalls, agents: Agents | None) -> None:
+        self._calls = calls
         self._agents = agents
 
     def routes(self) -> dict[str, Route]:
@@ -61,13 +61,13 @@ class AgentRoutes:
         if tool is None or not suffix or rest:
             raise Refusal(404, f"no agent registered with name: {name[:128]}")
         access.tool = name
-        body = await self._rest.read_arguments(headers_of(scope), receive, access)
+        body = await self._calls.read_arguments(headers_of(scope), receive, access)
         try:
             arguments = bytes(msgspec.json.decode(body or b"{}", type=_Body).arguments)
         except (msgspec.MsgspecError, RecursionError, ValueError) as error:
             raise Refusal(400, explain(error, _Body)) from None
         try:
-            answer = await self._rest.call(tool, arguments, scope, principal, access)
+            answer = await self._calls.run(tool, arguments, headers_of(scope), principal, access)
         except Refusal as refusal:
             if refusal.code == "tool_error":
                 raise _with_code(refusal, "agent_error") from None

@@ -12,7 +12,7 @@ from daemon.tools.bound_tool import BoundTool
 from daemon.tools.surface import Surface
 from daemon.transports.http.edge.access_log import AccessRecord
 from daemon.transports.http.edge.messages import Receive, Refusal, Scope, Send, headers_of, reply
-from daemon.transports.http.rest.routes import Rest
+from daemon.transports.http.rest.calls import RestCalls
 from daemon.transports.http.router import Route
 
 PREFIX: Final = "/documents/"
@@ -23,8 +23,8 @@ REMOVE: Final = "remove_document"
 class DocumentRoutes:
     """The endpoints under /documents; they call the tools of the harness dialect."""
 
-    def __init__(self, rest: Rest, surface: Surface) -> None:
-        self._rest = rest
+    def __init__(self, calls: RestCalls, surface: Surface) -> None:
+        self._calls = calls
         self._surface = surface
 
     def routes(self) -> dict[str, Route]:
@@ -37,8 +37,10 @@ class DocumentRoutes:
         self, scope: Scope, receive: Receive, send: Send, principal: Principal, access: AccessRecord
     ) -> None:
         tool = self._tool(ADD, access)
-        arguments = await self._rest.read_arguments(headers_of(scope), receive, access)
-        await reply(send, 200, await self._rest.call(tool, arguments, scope, principal, access))
+        arguments = await self._calls.read_arguments(headers_of(scope), receive, access)
+        await reply(
+            send, 200, await self._calls.run(tool, arguments, headers_of(scope), principal, access)
+        )
 
     async def _remove(
         self,
@@ -50,7 +52,9 @@ class DocumentRoutes:
     ) -> None:
         tool = self._tool(REMOVE, access)
         arguments = msgspec.json.encode({"id": scope["path"].removeprefix(PREFIX)})
-        await reply(send, 200, await self._rest.call(tool, arguments, scope, principal, access))
+        await reply(
+            send, 200, await self._calls.run(tool, arguments, headers_of(scope), principal, access)
+        )
 
     def _tool(self, name: str, access: AccessRecord) -> BoundTool:
         access.tool = name

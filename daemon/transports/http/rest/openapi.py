@@ -4,14 +4,16 @@ It describes every route except MCP, which has a specification of its own, and e
 route can answer with. The schemas of the arguments are those that the tools enforce.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
 
+from daemon.api.operation import Operation
 from daemon.tools.specification import ToolSpec
 from daemon.tools.surface import Surface
+from daemon.transports.http.rest.openapi_api import TAGS, describe
 from daemon.version import VERSION
 
 _ERROR: Final[dict[str, Any]] = {
@@ -51,12 +53,25 @@ _ABOUT: Final = {
     503: "not ready, or unable to write at the moment",
     507: "no storage space is left",
 }
+TOOLS: Final = "tools"
+OPERATIONS: Final = "operations"
+_TAGS: Final = {
+    **TAGS,
+    TOOLS: "The tools of the dialects, as Context Harness serves them.",
+    OPERATIONS: "Health, metrics and descriptions.",
+}
 _ALWAYS: Final = (401, 403, 405, 431, 500)
 _CALL: Final = (400, 404, 408, 409, 410, 413, 415, 429, 503, 507)
 
 
-def document(surface: Surface, bare: Mapping[str, str], *, has_mcp: bool) -> bytes:
-    """The document of a surface; the tools in `bare` answer without `result`."""
+def document(
+    surface: Surface,
+    bare: Mapping[str, str],
+    operations: Sequence[Operation] = (),
+    *,
+    has_mcp: bool,
+) -> bytes:
+    """The document of a surface and of `/api/v1`; the tools in `bare` answer without `result`."""
     about = "Memory for AI agents." + (" MCP is served at /mcp." if has_mcp else "")
     paths: dict[str, Any] = {
         "/health": {"get": _get("health", "Whether the daemon is healthy", _STATUS)},
@@ -83,6 +98,14 @@ def document(surface: Surface, bare: Mapping[str, str], *, has_mcp: bool) -> byt
             paths["/documents/{id}"] = {"delete": described}
     paths["/agents/list"] = {"get": _get("agents", "Every agent", {"type": "object"})}
     paths["/agents/{name}/prompt"] = {"post": _agent_prompt()}
+    for name, path in paths.items():
+        tag = TOOLS if name.startswith("/tools/") else OPERATIONS
+        for described in path.values():
+            described["tags"] = [tag]
+    api_paths, schemas = describe(
+        operations, {status: _errors(status)[str(status)] for status in _ABOUT}
+    )
+    paths |= api_paths
     for path in paths.values():
         if "get" in path:
             path["head"] = _head(path["get"])
@@ -93,10 +116,13 @@ def document(surface: Surface, bare: Mapping[str, str], *, has_mcp: bool) -> byt
                 "title": "recalld",
                 "version": VERSION,
                 "description": about,
+                "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },
+            "servers": [{"url": "/", "description": "This daemon"}],
+            "tags": [{"name": name, "description": about} for name, about in _TAGS.items()],
             "paths": paths,
             "components": {
-                "schemas": {"Error": _ERROR},
+                "schemas": {"Error": _ERROR, **schemas},
                 "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             },
             "security": [{}, {"token": []}],

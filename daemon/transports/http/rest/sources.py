@@ -20,7 +20,7 @@ from daemon.sources.sync.run import RunOptions
 from daemon.tools.authority import Principal
 from daemon.transports.http.edge.access_log import AccessRecord
 from daemon.transports.http.edge.messages import Receive, Refusal, Scope, Send, headers_of, reply
-from daemon.transports.http.rest.routes import Rest
+from daemon.transports.http.rest.calls import RestCalls
 from daemon.transports.http.router import Route
 from protocol.lifecycle import explain
 from store.errors import StoreError
@@ -45,8 +45,8 @@ class _SyncBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class SourceRoutes:
     """The endpoints under /sources."""
 
-    def __init__(self, rest: Rest, sources: Sources | None, tasks: TaskGroup) -> None:
-        self._rest = rest
+    def __init__(self, calls: RestCalls, sources: Sources | None, tasks: TaskGroup) -> None:
+        self._calls = calls
         self._sources = sources
         self._tasks = tasks
 
@@ -63,7 +63,7 @@ class SourceRoutes:
         if scope["method"] == "GET":
             await self._answer(verbs.List(), sources, send)
             return
-        body = await self._rest.read_arguments(headers_of(scope), receive, access)
+        body = await self._calls.read_arguments(headers_of(scope), receive, access)
         new = _decoded(body, _NewSource)
         await self._answer(verbs.Add(name=new.name, definition=new.definition), sources, send)
 
@@ -77,7 +77,7 @@ class SourceRoutes:
         if name not in sources.definitions():
             raise Refusal(404, f"there is no source named {name[:64]}")
         if method == "POST" and is_sync:
-            body = await self._rest.read_arguments(headers_of(scope), receive, access)
+            body = await self._calls.read_arguments(headers_of(scope), receive, access)
             await self._start(name, _decoded(body or b"{}", _SyncBody), sources, send)
         elif method == "POST":
             raise Refusal(405, "POST is not allowed here; see /sources/{name}/sync")

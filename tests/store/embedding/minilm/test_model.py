@@ -68,7 +68,15 @@ def test_weights_that_were_changed_are_refused(tmp_path: Path) -> None:
     changed = tmp_path / "model.onnx"
     changed.write_bytes(path.read_bytes()[:-1] + b"\x00")
     with pytest.raises(EmbedderFailed, match="not the one"):
-        MiniLM(changed, revision=SHA256[:16]).embed(["x"])
+        MiniLM(changed, digest=SHA256).embed(["x"])
+
+
+def test_the_whole_digest_of_the_weights_is_compared(tmp_path: Path) -> None:
+    path = installed_weights()
+    assert path is not None
+    same_beginning = SHA256[:16] + "0" * 48
+    with pytest.raises(EmbedderFailed, match="not the one"):
+        MiniLM(path, digest=same_beginning).embed(["x"])
 
 
 def test_an_operators_own_file_is_named_by_its_digest_and_must_be_a_model(tmp_path: Path) -> None:

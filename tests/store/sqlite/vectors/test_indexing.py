@@ -16,6 +16,7 @@ from store.sqlite.database import Connection
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from store.sqlite.search.hybrid import HybridRanking
 from store.sqlite.vectors import indexing, stored
+from store.sqlite.vectors import pending as missing
 from store.sqlite.vectors.matrix import pack
 from tests.support.embedder import FakeEmbedder
 from tests.support.real_ranking import small_graphs
@@ -135,14 +136,15 @@ async def test_a_text_changed_while_it_was_being_embedded_gets_its_new_vector(
     async with opened(tmp_path, FakeEmbedder()) as engine:
         (id,) = await put(engine, "The kitten is asleep")
         async with engine._banks.use(BANK) as bank:
-            batch = await bank.database.read(indexing._next_pending)
+            batch = await bank.database.read(missing.next_pending)
             await engine.change(BANK, id, text="A puppy")
-            contents = pack(FakeEmbedder().embed([one.text for one in batch]))
+            vectors = pack(FakeEmbedder().embed([one.text for one in batch]))
+            computed = [missing.Computed(vector, None) for vector in vectors]
 
             def store(connection: Connection) -> None:
                 model = indexing._adopt(connection, FakeEmbedder().identity, True)
                 assert model is not None
-                indexing._store(connection, model, batch, contents)
+                missing.store(connection, model, batch, computed)
 
             await bank.database.write(store)
         assert await pending(engine) == 1, "the vector of the old text was not stored"
@@ -280,7 +282,7 @@ async def test_a_bank_that_cannot_be_indexed_costs_nobody_else_anything(
     async with opened(tmp_path, FakeEmbedder()) as engine:
         await put(engine, "The kitten is asleep")
         with monkeypatch.context() as patched:
-            patched.setattr(indexing, "_next_pending", broken)
+            patched.setattr(indexing, "next_pending", broken)
             await engine.settle(BANK)
             assert "indexing-stopped" in engine.health().degraded
         await engine.settle(BANK)

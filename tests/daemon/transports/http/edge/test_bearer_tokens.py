@@ -204,6 +204,17 @@ async def test_a_change_to_the_file_applies_to_the_next_request(web: Web, tmp_pa
     assert await listed(web, {}) == 401, "no token left is not the same as none needed"
 
 
+async def test_deleting_the_file_ends_the_streams_of_every_token(web: Web, tmp_path: Path) -> None:
+    session = await web.open(headers=bearer("laptop"))
+    given = {**session, "accept": "text/event-stream"}
+    with anyio.fail_after(10):
+        async with web.client.stream("GET", "/mcp", headers=given) as stream:
+            assert stream.status_code == 200
+            (tmp_path / "tokens.toml").unlink()
+            async for _ in stream.aiter_bytes():
+                pass
+
+
 @pytest.mark.parametrize("how", ["mode", "gone", "torn"])
 async def test_every_token_is_rejected_while_the_file_is_invalid(
     web: Web, tmp_path: Path, how: str

@@ -214,9 +214,10 @@ async def test_the_openapi_document_matches_the_responses(memory: Web) -> None:
 async def test_head_is_get_without_a_body(memory: Web) -> None:
     document = (await memory.client.get("/openapi.json")).json()
     paths = [path for path, verbs in document["paths"].items() if "get" in verbs]
-    assert len(paths) == 8
-    for path in paths:
-        assert "head" in document["paths"][path]
+    assert all("head" in document["paths"][path] for path in paths)
+    fixed = [path for path in paths if not path.startswith("/api/")]
+    assert len(fixed) == 8
+    for path in fixed:
         got, head = await memory.client.get(path), await memory.client.head(path)
         assert (head.status_code, head.content) == (got.status_code, b"")
         sizes = [int(answer.headers.pop("content-length")) for answer in (got, head)]

@@ -1,0 +1,1 @@
+"""Operations of the REST API for memories, `/api/v1`; see README.md."""

@@ -1,0 +1,70 @@
+"""Filters that lists, searches and bulk operations of the API share."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct
+
+from daemon.tools.errors import ArgumentsRefused
+from store.model import Filters, Kind
+
+
+class FilterArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Conditions on memories. Lists accept any of their values, `tags` requires all of them.
+
+    Times are ISO 8601; `since` is inclusive and `until` exclusive.
+    """
+
+    kinds: tuple[Kind, ...] = ()
+    sources: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    session: str | None = None
+    user: str | None = None
+    role: str | None = None
+    document: str | None = None
+    contains: str | None = None
+    since: str | None = None
+    until: str | None = None
+    include_superseded: bool = True
+
+    def filters(self) -> Filters:
+        return Filters(
+            sources=self.sources,
+            categories=self.categories,
+            statuses=self.statuses,
+            tags=self.tags,
+            session=self.session,
+            user=self.user,
+            role=self.role,
+            document=self.document,
+            contains=self.contains or None,
+            since=_milliseconds("since", self.since),
+            until=_milliseconds("until", self.until),
+            include_superseded=self.include_superseded,
+        )
+
+
+#: The names of the filters, for arguments that contain them beside others.
+NAMES: tuple[str, ...] = FilterArguments.__struct_fields__
+
+
+def milliseconds(field: str, text: str) -> int:
+    """A time in ISO 8601 as unix milliseconds; without an offset it is UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentsRefused(
+            f"{field}: {text[:40]!r} is not a time in ISO 8601, such as 2026-11-16T10:00:00Z"
+        ) from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _milliseconds(field: str, text: str | None) -> int | None:
+    return None if text is None else milliseconds(field, text)
+
+
+def is_empty(filters: Any) -> bool:
+    """Whether no condition is given at all."""
+    return all(getattr(filters, name) in ((), None, True) for name in NAMES)

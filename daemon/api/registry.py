@@ -1,0 +1,55 @@
+"""All operations of the REST API, and the search for the one that a request names."""
+
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from daemon.api import banks, documents, history, knowledge, memories, searching
+from daemon.api.operation import PREFIX, BoundOperation, Operation
+from daemon.tools.answer_size import ANSWER_BYTES
+from daemon.tools.toolkit import Toolkit
+
+#: The verbs of each path template, for example {"GET": …, "POST": …}.
+Verbs = dict[str, BoundOperation]
+
+
+class ApiOperations:
+    """The operations by path. Templates are compared piece by piece; fixed pieces come first."""
+
+    def __init__(self, operations: Iterable[Operation], answer_bytes: int = ANSWER_BYTES) -> None:
+        self._by_length: dict[int, dict[tuple[str, ...], Verbs]] = {}
+        self.listed: list[Operation] = []
+        for operation in operations:
+            self.listed.append(operation)
+            pieces = tuple(operation.path.strip("/").split("/"))
+            verbs = self._by_length.setdefault(len(pieces), {}).setdefault(pieces, {})
+            verbs[operation.verb] = BoundOperation(operation, answer_bytes)
+
+    def find(self, path: str) -> tuple[Verbs, dict[str, str]] | None:
+        """The verbs of a path such as `/api/v1/banks/work`, and the members of its template."""
+        if not path.startswith(f"{PREFIX}/"):
+            return None
+        given = path.removeprefix(f"{PREFIX}/").split("/")
+        for pieces, verbs in self._by_length.get(len(given), {}).items():
+            members = _members(pieces, given)
+            if members is not None:
+                return verbs, members
+        return None
+
+
+def _members(pieces: tuple[str, ...], given: list[str]) -> dict[str, str] | None:
+    members: dict[str, str] = {}
+    for piece, value in zip(pieces, given, strict=True):
+        if piece.startswith("{"):
+            if not value:
+                return None
+            members[piece.strip("{}")] = unquote(value, errors="strict")
+        elif piece != value:
+            return None
+    return members
+
+
+def build(toolkit: Toolkit) -> ApiOperations:
+    """The operations over an engine."""
+    modules = (banks, memories, searching, history, documents, knowledge)
+    operations = [each for module in modules for each in module.operations(toolkit)]
+    return ApiOperations(operations, toolkit.answer_bytes)

@@ -1,0 +1,114 @@
+"""The OpenAPI description of `/api/v1`: paths, parameters, named schemas and tags."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from daemon.api.operation import PREFIX, Operation
+
+REFERENCE: Final = "#/components/schemas/{name}"
+#: Arguments that arrive in a header.
+HEADERS: Final = {"if_match": "If-Match"}
+
+TAGS: Final[Mapping[str, str]] = {
+    "banks": "Banks, their sizes and their backups.",
+    "memories": "List, read, add, edit and forget memories.",
+    "search": "Search by words and meaning, with an explanation.",
+    "timeline": "Sessions and days.",
+    "documents": "Documents and the chunks by which they are found.",
+    "knowledge": "Cards, tasks, risks and skills.",
+}
+_STATUSES: Final = (400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 429, 431, 500, 503, 507)
+
+
+def describe(
+    operations: Iterable[Operation], errors: Mapping[int, dict[str, Any]]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The paths of the operations and the schemas they refer to, both by name.
+
+    `errors` maps a status to its response.
+    """
+    listed = list(operations)
+    types = [kind for each in listed for kind in (each.spec.arguments, each.spec.output) if kind]
+    _, schemas = msgspec.json.schema_components(types, ref_template=REFERENCE)
+    schemas = {name: _named(schema) for name, schema in schemas.items()}
+    paths: dict[str, Any] = {}
+    for each in listed:
+        arguments = _arguments(each.spec.arguments)
+        paths.setdefault(PREFIX + each.path, {})[each.verb.lower()] = {
+            "operationId": each.spec.name,
+            "tags": [each.tag],
+            "summary": each.spec.description,
+            "parameters": _parameters(each, arguments),
+            **({"requestBody": _body(each, arguments)} if each.takes_body else {}),
+            "responses": {
+                str(each.status): _success(each),
+                **{str(status): errors[status] for status in _STATUSES},
+            },
+        }
+        for name, entry in arguments.get("$defs", {}).items():
+            schemas[name] = _named(entry)
+    for each in listed:
+        # Arguments are described by parameters and bodies; their own schemas are not referred to.
+        schemas.pop(each.spec.arguments.__name__, None)
+    return paths, dict(sorted(schemas.items()))
+
+
+def _arguments(kind: type[Struct]) -> dict[str, Any]:
+    """The schema of an arguments Struct, with references into the components."""
+    (_,), definitions = msgspec.json.schema_components([kind], ref_template=REFERENCE)
+    own = definitions[kind.__name__]
+    others = {name: entry for name, entry in definitions.items() if name != kind.__name__}
+    return {**own, "$defs": others}
+
+
+def _parameters(operation: Operation, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for name, schema in arguments["properties"].items():
+        if name in operation.members:
+            found.append({"name": name, "in": "path", "required": True, "schema": schema})
+        elif name in HEADERS:
+            found.append({"name": HEADERS[name], "in": "header", "schema": schema})
+        elif not operation.takes_body:
+            is_required = name in arguments.get("required", ())
+            found.append({"name": name, "in": "query", "required": is_required, "schema": schema})
+    return found
+
+
+def _body(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
+    outside = {*operation.members, *HEADERS}
+    properties = {
+        name: schema for name, schema in arguments["properties"].items() if name not in outside
+    }
+    required = [name for name in arguments.get("required", ()) if name not in outside]
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        **({"required": required} if required else {}),
+    }
+    content: dict[str, Any] = {"schema": schema}
+    if operation.example is not None:
+        content["example"] = dict(operation.example)
+    return {"required": bool(required), "content": {"application/json": content}}
+
+
+def _success(operation: Operation) -> dict[str, Any]:
+    output = operation.spec.output
+    assert output is not None
+    schema = {"$ref": REFERENCE.format(name=output.__name__)}
+    answer: dict[str, Any] = {
+        "description": "The result",
+        "content": {"application/json": {"schema": schema}},
+    }
+    if operation.has_version:
+        about = "The version of the memory, for If-Match"
+        answer["headers"] = {"ETag": {"description": about, "schema": {"type": "string"}}}
+    return answer
+
+
+def _named(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema without the title that repeats its name."""
+    return {key: value for key, value in schema.items() if key != "title"}

@@ -1,0 +1,150 @@
+"""`recalld hook` helps a session and never disturbs it."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.processes import PATIENCE, RECALLD, child, environment, recalld, spawned_daemon
+
+
+def hook(
+    home: Path, event: str, payload: Any = None, *options: str
+) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*RECALLD, "hook", event, *options],
+        env=environment(home),
+        input=json.dumps(payload) if payload is not None else "",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def call(home: Path, bank: str, name: str, arguments: dict[str, Any]) -> Any:
+    with child(home, "stdio", "--dialects", "native", "--bank", bank) as bridge:
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        }
+        params = {"name": name, "arguments": arguments, "_meta": meta}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        bridge.send(json.dumps(message).encode() + b"\n")
+        return bridge.line()["result"]["structuredContent"]
+
+
+def briefing(home: Path, *options: str) -> str:
+    """The output at the start of a session; a loaded machine may need several attempts."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        done = hook(home, "session-start", {"cwd": str(home)}, *options)
+        assert (done.returncode, done.stderr) == (0, "")
+        if done.stdout:
+            return done.stdout
+    raise AssertionError("no attempt was answered in time")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Any:
+    with spawned_daemon(tmp_path):
+        yield tmp_path
+
+
+def test_a_session_starts_with_the_latest_memories_of_its_bank(home: Path) -> None:
+    call(home, "work", "remember", {"text": "We deploy on Tuesdays"})
+    call(home, "other", "remember", {"text": "A secret of another bank"})
+    shown = briefing(home, "--bank", "work")
+    assert "We deploy on Tuesdays" in shown
+    assert "another bank" not in shown
+    claude = json.loads(briefing(home, "--bank", "work", "--client", "claude-code"))
+    context = claude["hookSpecificOutput"]
+    assert context["hookEventName"] == "SessionStart"
+    assert "We deploy on Tuesdays" in context["additionalContext"]
+    cursor = json.loads(briefing(home, "--bank", "work", "--client", "cursor"))
+    assert "We deploy on Tuesdays" in cursor["additional_context"]
+
+
+def test_the_briefing_stays_within_its_budget(home: Path) -> None:
+    for number in range(20):
+        call(home, "work", "remember", {"text": f"Fact {number}: " + "word " * 100})
+    assert 500 < len(briefing(home, "--bank", "work")) <= 2600
+
+
+def test_without_a_daemon_nothing_is_printed_and_none_is_started(tmp_path: Path) -> None:
+    done = hook(tmp_path, "session-start", {})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert recalld(tmp_path, "health").returncode == 2
+
+
+def test_a_daemon_that_does_not_answer_does_not_hold_the_client_up(home: Path) -> None:
+    call(home, "work", "remember", {"text": "one"})
+    pid = json.loads(recalld(home, "status", "--json").stdout)["pid"]
+    os.kill(pid, 19)  # SIGSTOP
+    try:
+        began = time.monotonic()
+        done = hook(home, "session-start", {}, "--bank", "work")
+        elapsed = time.monotonic() - began
+    finally:
+        os.kill(pid, 18)  # SIGCONT
+    assert (done.returncode, done.stdout) == (0, "")
+    assert elapsed < PATIENCE / 2
+
+
+@pytest.mark.parametrize("payload", [None, [], "text", {"cwd": 7, "transcript_path": 9}])
+@pytest.mark.parametrize("event", ["session-start", "pre-compact", "session-end", "unknown"])
+def test_no_input_fails_the_client(event: str, payload: Any, tmp_path: Path) -> None:
+    done = hook(tmp_path, event, payload)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert ("is not one of" in done.stderr) == (event == "unknown")
+
+
+def claude_line(kind: str, content: Any) -> str:
+    return json.dumps({"type": kind, "message": {"role": kind, "content": content}})
+
+
+def recent(home: Path, count: int) -> list[str]:
+    """The texts of a bank, once it has this many."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        found = call(home, "work", "recent", {})["memories"]
+        if len(found) >= count or time.monotonic() > deadline:
+            return [memory["text"] for memory in found]
+
+
+def test_a_session_is_captured_once_and_only_its_new_part_later(home: Path) -> None:
+    transcript = home / "transcript.jsonl"
+    tool = {"type": "tool_result", "content": "SECRET OUTPUT"}
+    lines = [
+        claude_line("user", "Please rename the parser"),
+        claude_line("assistant", [{"type": "text", "text": "Renamed it."}]),
+        claude_line("user", [tool]),
+        claude_line("user", "<command-name>/clear</command-name>"),
+        "not JSON",
+    ]
+    transcript.write_text("\n".join(lines) + "\n")
+    payload = {"session_id": "s1", "transcript_path": str(transcript), "cwd": "/src/compiler"}
+    options = ("--client", "claude-code", "--bank", "work")
+    assert hook(home, "pre-compact", payload, *options).returncode == 0
+    [text] = recent(home, 1)
+    assert text == (
+        "Session in compiler with claude-code. Requests of the user:\n"
+        "- Please rename the parser\n"
+        "Last answer: Renamed it."
+    )
+    deadline = time.monotonic() + PATIENCE
+    while not (home / "state" / "captures.json").exists():
+        assert time.monotonic() < deadline
+    with transcript.open("a") as stream:
+        stream.write(claude_line("user", "Now add tests") + "\n")
+    hook(home, "session-end", payload, *options)
+    hook(home, "session-end", payload, *options)
+    texts = recent(home, 2)
+    assert len(texts) == 2
+    assert "Now add tests" in texts[0]
+    assert "rename" not in texts[0]
