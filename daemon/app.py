@@ -44,7 +44,7 @@ from daemon.sources.definition import Definition
 from daemon.sources.sync.keeper import Sources
 from daemon.sources.sync.reporting import SourceProgress, followed
 from daemon.sources.sync.watch import Watcher
-from daemon.surfaces import DialectSurfaces, make_toolkit, open_offered
+from daemon.surfaces import DialectSurfaces, call_once, make_toolkit, open_offered
 from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
 from daemon.version import VERSION
@@ -330,6 +330,16 @@ async def tend_source(
                     return await source_verbs.perform(verb, store.sources, following)
             except StoreError as failure:
                 raise Exit(CANNOT_CREATE, str(failure)) from failure
+
+
+async def call_tool(settings: Settings, name: str, arguments: Mapping[str, Any]) -> Done:
+    """`recalld ctx` without a daemon: one call of a Context Harness tool, as the owner."""
+    settings.log_level = "error"
+    _prepare(settings)
+    with owned(settings.lock, f"recalld ctx {name}"):
+        async with opened(settings) as store:
+            toolkit = make_toolkit(settings, store.engine, store.sources)
+            return await call_once(toolkit, name, arguments, settings.bank or DEFAULT_BANK)
 
 
 async def _until_input_ends(wire: StdioWire, shutdown: Shutdown) -> None:

@@ -10,7 +10,7 @@ from daemon.exit_codes import INTERNAL, UNAVAILABLE, USAGE, Exit, leaves
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 def _parse_plain_health(given: list[str]) -> SimpleNamespace | None:
@@ -80,6 +80,11 @@ def _parse(given: list[str]) -> SimpleNamespace:
 
         add_tool_arguments(tool)
     _setup_commands(commands, given)
+    ctx = commands.add_parser("ctx", help="the commands of Context Harness, with its ctx.toml")
+    if given[:1] == ["ctx"]:
+        from daemon.commands.ctx.command import add_arguments as add_ctx_arguments
+
+        add_ctx_arguments(ctx)
     stop = commands.add_parser("stop", help="stop the daemon and wait until it has exited")
     stop.add_argument("--socket", metavar="PATH", help="unix socket of the daemon")
     return parser.parse_args(given, SimpleNamespace())
@@ -168,6 +173,8 @@ def _run(chosen: SimpleNamespace) -> int:
     given: dict[str, Any] = vars(chosen)
     if command in ("setup", "awareness-setup"):
         return _setup(chosen)
+    if command == "ctx":
+        return _ctx(chosen)
     named = ["socket", "fixtures", "dialects", "bind", "token_file"]
     if command not in ("bank", "source"):  # there it does not name the bank for tools
         named.append("bank")
@@ -212,6 +219,26 @@ def _run(chosen: SimpleNamespace) -> int:
 
         return tool.run(chosen, settings)
     return _serve(command, chosen, settings)
+
+
+def _ctx(chosen: SimpleNamespace) -> int:
+    _without_rich()
+    from daemon.commands.ctx.command import Callbacks
+    from daemon.commands.ctx.command import run as run_ctx
+
+    def call(settings: Settings, name: str, arguments: "Mapping[str, Any]") -> dict[str, Any]:
+        import anyio
+
+        from daemon import app
+
+        return anyio.run(app.call_tool, settings, name, arguments)
+
+    def serve(settings: Settings) -> int:
+        options = SimpleNamespace(spawned=False, ready_fd=None, no_http=False)
+        return _serve("serve", options, settings)
+
+    callbacks = Callbacks(administer_source=_administer_source, call_tool=call, serve=serve)
+    return run_ctx(chosen, callbacks)
 
 
 def _setup(chosen: SimpleNamespace) -> int:

@@ -1,21 +1,32 @@
 """The surfaces that a process offers: the tools of its dialects and scripts, and the rest."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
 
 from daemon.config import Settings
 from daemon.dialect_names import DIALECTS, HARNESS, chosen
 from daemon.dialects.registry import build, instructions
 from daemon.dialects.registry import load as load_dialect
+from daemon.exit_codes import USAGE, Exit
 from daemon.memory.completion import MemoryCompletions
 from daemon.memory.prompts import PROMPTS, MemoryPrompts
 from daemon.memory.resources import MemoryResources
+from daemon.tools.authority import OWNER
 from daemon.tools.bound_tool import BoundTool
+from daemon.tools.errors import ArgumentsRefused, ToolFailure
 from daemon.tools.surface import Prompts, Surface
 from daemon.tools.toolkit import SourceDirectory, Toolkit
+from protocol.headers import Headers
+from protocol.lifecycle import ClientCapabilities, Implementation
+from protocol.mcp import CallToolResult
+from protocol.revisions import LATEST_LEGACY, Revision
 from store.engine import Engine
+from store.errors import StoreError
 from store.sqlite.catalogue import wall_clock
 
 if TYPE_CHECKING:
@@ -58,6 +69,64 @@ async def open_offered(
         scripts, built_in, harness, taken, result_bytes=settings.answer_bytes
     ) as offered:
         yield offered
+
+
+class LocalContext:
+    """The caller of a single call in this process: the owner, on the command line."""
+
+    revision: Revision = LATEST_LEGACY
+    client: Implementation | None = None
+    capabilities = ClientCapabilities()
+    transport = "command"
+    principal = OWNER
+    headers: Headers | None = None
+    state: str | None = None
+
+    def __init__(self, bank: str) -> None:
+        self.bank = bank
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        return {}
+
+    async def session(self) -> str:
+        raise ToolFailure("a command has no session")
+
+    async def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """A command shows no progress of a call."""
+
+    async def log(self, level: str, data: Any) -> None:
+        """A command shows no log messages of a call."""
+
+    async def ask(self, method: str, params: dict[str, Any]) -> Any:
+        raise ToolFailure("a command cannot be asked anything")
+
+    def announce(self, change: str, uri: str | None = None) -> None:
+        """There is nobody to notify."""
+
+    def changed(self, bank: str) -> None:
+        """There is nobody to notify."""
+
+    def detach(self) -> None:
+        """The answer is awaited."""
+
+
+async def call_once(
+    toolkit: Toolkit, name: str, arguments: Mapping[str, Any], bank: str
+) -> dict[str, Any]:
+    """Call a Context Harness tool; `Exit(USAGE)` has the reason of a refusal."""
+    tool = build([HARNESS], toolkit).find(name)
+    assert tool is not None
+    try:
+        answer = tool.call(Raw(msgspec.json.encode(arguments)), LocalContext(bank))
+        if isinstance(answer, Awaitable):
+            answer = await answer
+    except (ArgumentsRefused, ToolFailure, StoreError) as refused:
+        raise Exit(USAGE, str(refused)) from None
+    assert isinstance(answer, CallToolResult)
+    return msgspec.json.decode(answer.structured_content, type=dict[str, Any])
 
 
 @cache

@@ -42,8 +42,8 @@ end
 """
 
 
-def add_arguments(parser: "argparse.ArgumentParser") -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+def add_arguments(parser: "argparse.ArgumentParser", dest: str = "verb") -> None:
+    verbs = parser.add_subparsers(dest=dest, metavar="VERB", required=True)
     init = verbs.add_parser("init", help="write an example of a tool")
     init.add_argument("name", metavar="NAME", help="name of the tool")
     init.add_argument(

@@ -134,6 +134,8 @@ KEYS: Final = (
     Key("path", ("script",), _absolute, "Lua file of the connector", is_required=True),
     Key("timeout", ("script",), _whole(1, 86_400), "seconds that one scan may take", 300),
     Key("config", ("script",), _table, "table that is passed to the script", {}),
+    Key("allow_hosts", ("script",), _patterns, "hosts it may reach; else those of `[tools]`", []),
+    Key("env", ("script",), _patterns, "variables it may read; else those of `[tools]`", []),
     Key("include", _FILES, _patterns, "patterns of files; every known format if absent", []),
     Key("exclude", _FILES, _patterns, "patterns of files to leave out, as in `.gitignore`", []),
     Key("max_bytes", _FILES, _whole(1, 16 * MIB), "size of the largest file", 16 * MIB),

@@ -15,9 +15,8 @@ from typing import Any, Final, cast
 import anyio
 import anyio.to_thread
 import msgspec
-from msgspec.structs import replace
 
-from daemon.config.scripts import Scripts
+from daemon.config.scripts import ScriptEntry, Scripts
 from daemon.lua.host import ScriptHost, no_memory
 from daemon.lua.process import LuaMissing, ProcessLost, ScriptProcess
 from daemon.lua.runner import ScriptLimits
@@ -44,14 +43,20 @@ def script_connectors(settings: Scripts) -> ConnectorFactory:
     """Opens the connectors of kind `script`, with the rights of `[tools]`."""
 
     async def open_script(definition: Definition) -> Connector:
+        entry = ScriptEntry(
+            name=definition.name,
+            seconds=float(definition.timeout),
+            hosts=definition.allow_hosts or None,
+            environment=definition.env or None,
+            config=definition.config,
+        )
         try:
             script = await anyio.to_thread.run_sync(
-                read_script, Path(definition.path), "connector", settings, None, os.environ
+                read_script, Path(definition.path), "connector", settings, entry, os.environ
             )
         except ScriptUnreadable as error:
             raise SourceUnavailable(f"{definition.path}: {error}") from None
-        seconds, config = float(definition.timeout), definition.config
-        return ScriptConnector(definition.name, replace(script, seconds=seconds, config=config))
+        return ScriptConnector(definition.name, script)
 
     return open_script
 

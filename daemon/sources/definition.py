@@ -10,7 +10,15 @@ from msgspec import Struct
 Kind = Literal["filesystem", "git", "s3", "script"]
 
 #: The keys that do not change which files a source holds.
-_NOT_IDENTITY: Final = ("bank", "watch", "interval", "timeout", "is_from_file")
+_NOT_IDENTITY: Final = (
+    "bank",
+    "watch",
+    "interval",
+    "timeout",
+    "allow_hosts",
+    "env",
+    "is_from_file",
+)
 
 
 class Definition(Struct, frozen=True, kw_only=True):
@@ -26,6 +34,8 @@ class Definition(Struct, frozen=True, kw_only=True):
     path: str = ""
     timeout: int = 300
     config: Mapping[str, Any] = {}
+    allow_hosts: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     max_bytes: int = 16 * 1024 * 1024
