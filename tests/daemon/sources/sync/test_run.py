@@ -351,7 +351,9 @@ async def test_an_imported_bank_is_taken_over_without_a_new_embedding(docs: Benc
 class HalfBlind:
     """A connector that cannot list a part of its source."""
 
-    place = ""
+    @property
+    def place(self) -> str:
+        return ""
 
     async def entries(self, under: Sequence[str] = ()) -> AsyncGenerator[Entry]:
         yield Listed(source_id="a.md", text="text a", version="1")
