@@ -57,12 +57,18 @@ class Handler(HttpConnection):
         trusting = self._is("http_origin") or (self._is("http_null") and origin == "null")
         trusting = trusting or (self._is("http_get_origin") and self.command == "GET")
         trusting = trusting or (self._is("http_delete_origin") and self.command == "DELETE")
+        if origin is not None and self._is("http_origin_prefix"):
+            trusting = trusting or origin.startswith(("http://localhost", "http://127.0.0.1"))
+        if origin is not None and self._is("http_origin_https"):
+            trusting = trusting or origin.startswith("https://")
         if origin is not None and not trusting and not LOCAL.fullmatch(origin):
             raise HttpError(403)
         if origin is not None and self._is("http_no_origin"):
             raise HttpError(403)
         host = self.headers.get("host", "").partition(":")[0]
-        if host not in ("localhost", "127.0.0.1") and not self._is("http_host"):
+        known = host in ("localhost", "127.0.0.1")
+        known = known or (self._is("http_host_prefix") and host.startswith("localhost"))
+        if not known and not self._is("http_host"):
             raise HttpError(403)
         self.who = self.headers.get("authorization", "").removeprefix("Bearer ")
         if self.who not in TOKENS and not self._is("http_no_auth"):
@@ -149,6 +155,8 @@ class Handler(HttpConnection):
 
     def _open(self) -> Session:
         handle = "same" if self._is("http_same_handle") else secrets.token_hex(16)
+        if self._is("http_invisible_handle"):
+            handle = f"{handle[:8]} {handle[8:]}"
         return Session(self.server.core, handle, self.who)
 
     def _session(self, message: Any = None) -> Session:
