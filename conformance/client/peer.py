@@ -75,6 +75,7 @@ class Peer:
         self._open: dict[tuple[str, Any], Sent] = {}
         self._closed: dict[tuple[str, Any], Sent] = {}
         self._duplicate_ids: set[tuple[str, Any]] = set()
+        self._cancelled: set[tuple[str, Any]] = set()
         self.asked_for_logs = False
         """Whether any request has set a log level."""
         self._tokens: dict[tuple[str, Any], set[tuple[str, Any]]] = {}
@@ -180,6 +181,8 @@ class Peer:
         self.send_raw(dump(message) + b"\n")
 
     def cancel(self, id: Any, **more: Any) -> None:
+        if self._open.get(key(id), None) is not None and self._open[key(id)].method not in LASTING:
+            self._cancelled.add(key(id))
         self.notify("notifications/cancelled", {"requestId": id, **more})
 
     # -- receiving --------------------------------------------------------------------------------
@@ -383,6 +386,10 @@ class Peer:
                     frames.append(late)
         except Closed as error:
             raise Failed(f"{error} after {show(raw, 120)}") from error
+        for frame in frames:  # an error without an id settles the request that it refuses
+            if frame.kind == "error" and not frame.has_id and self._open:
+                name, sent = self._open.popitem()
+                self._closed[name] = sent
         return frames
 
     def expect_error(
@@ -436,7 +443,8 @@ class Peer:
     @property
     def is_clean(self) -> bool:
         """Whether no request is in flight and the state of the connection is unchanged."""
-        return not self._open and not self._changed and not self.wire.ended and not self.answerers
+        in_flight = any(name not in self._cancelled for name in self._open)
+        return not (in_flight or self._changed or self.wire.ended or self.answerers)
 
     def discard_inbox(self) -> None:
         self.inbox.clear()

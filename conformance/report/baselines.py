@@ -1,10 +1,9 @@
 """Baselines: the cases that a plain server on a common SDK fails.
 
-An author cannot fix the failures of his SDK. A baseline tells them from the failures of his own
-code.
-`scripts/baselines.py` runs the echo servers of `scripts/peers/` and writes the files in
-`baselines/`. Nothing on the wire names the SDK, so the best baseline is found by its failures: it
-matches if at least 70 % of its failed cases that were tried fail on this server too.
+An author cannot fix the failures of an SDK. A baseline tells them from the failures of the server's
+own code. `scripts/results.py` runs the echo servers of `scripts/peers/` and writes the files in
+`sdk_baselines/`. Nothing on the wire names the SDK, so the best baseline is found by its failures:
+it matches if at least 70 % of its failed cases that were tried fail on this server too.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Baseline:
 def baselines() -> tuple[Baseline, ...]:
     """The baselines of this distribution."""
     found = []
-    directory = resources.files("conformance.report").joinpath("baselines")
+    directory = resources.files("conformance.report.sdk_baselines")
     for entry in sorted(directory.iterdir(), key=lambda entry: entry.name):
         if entry.name.endswith(".json"):
             row = json.loads(entry.read_text("utf-8"))
