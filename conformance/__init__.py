@@ -1,3 +1,3 @@
-"""mcp-conform: a conformance suite for MCP servers and clients."""
+"""mcp-conform: a conformance suite for MCP servers."""
 
 __version__ = "0.2.0"

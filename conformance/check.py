@@ -48,6 +48,7 @@ SUITES = (
     "event_streams",
     "sessions",
     "raw_http",
+    "authorization",
     "scans",
     "everywhere",
 )

@@ -39,8 +39,7 @@ def parser() -> argparse.ArgumentParser:
         description="Tests an MCP server over its transport, in all five protocol revisions.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="mcp-conform [options] (--unix PATH | --http URL | --stdio -- COMMAND [ARGUMENT...])"
-        "\n       mcp-conform client [options] -- COMMAND [ARGUMENT...]",
+        usage="mcp-conform [options] (--unix PATH | --http URL | --stdio -- COMMAND [ARGUMENT...])",
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     _add_server(parser)

@@ -27,6 +27,7 @@ from conformance.revisions import CLIENT_CAPABILITIES, B, D
 
 VERSION = revisions.PROTOCOL_VERSION
 MODERN = revisions.E
+METADATA = "/.well-known/oauth-protected-resource"
 LOCAL = re.compile(r"http://(localhost|127\.0\.0\.1)(:\d+)?")
 TOKENS = ("reference-one", "reference-two")
 PATH = "/mcp"
@@ -40,7 +41,20 @@ class Handler(HttpConnection):
 
     server: HttpServer
 
+    def challenge(self, error: HttpError) -> dict[str, str] | None:
+        if error.status != 401 or self._is("http_no_challenge"):
+            return None
+        host = self.headers.get("host", "")
+        return {"WWW-Authenticate": f'Bearer resource_metadata="http://{host}{METADATA}"'}
+
     def work(self, body: bytes) -> None:
+        if self.path == METADATA and self.command == "GET":
+            found = {"resource": PATH, "authorization_servers": ["https://auth.example.com"]}
+            if self._is("http_no_auth_servers"):
+                del found["authorization_servers"]
+            status = 404 if self._is("http_no_metadata") else 200
+            self.send(status, json.dumps(found).encode(), {"Content-Type": "application/json"})
+            return
         self._guard()
         if self.path != PATH and not self._is("http_any_path"):
             raise HttpError(404)

@@ -130,6 +130,48 @@ def _no_late_progress(received: ReceivedFrame) -> str | bool | None:
     return "progress after the response" if late else True
 
 
+def _asked_of_client(received: ReceivedFrame, method: str) -> list[dict[str, Any]]:
+    """The parameters of requests to the client: on their own, or in an input_required result."""
+    if received.frame.kind == "request" and received.frame.method == method:
+        return [received.frame.params]
+    result = received.frame.result
+    asked = result.get("inputRequests") if isinstance(result, dict) else None
+    requests = asked.values() if isinstance(asked, dict) else ()
+    return [
+        request.get("params") or {}
+        for request in requests
+        if isinstance(request, dict) and request.get("method") == method
+    ]
+
+
+def _declares(received: ReceivedFrame, capability: str, member: str) -> bool:
+    declared = received.peer.capabilities
+    if received.sent is not None and received.revision in revisions.MODERN:
+        declared = received.sent.params.get("_meta", {}).get(revisions.CLIENT_CAPABILITIES, {})
+    found = declared.get(capability)
+    return isinstance(found, dict) and member in found
+
+
+@scan("I08")
+def _elicitation_modes(received: ReceivedFrame) -> str | bool | None:
+    asked = _asked_of_client(received, "elicitation/create")
+    if not asked:
+        return None
+    by_url = any(params.get("mode") == "url" for params in asked)
+    wrong = by_url and not _declares(received, "elicitation", "url")
+    return "the client did not declare elicitation.url" if wrong else True
+
+
+@scan("I09")
+def _sampling_with_tools(received: ReceivedFrame) -> str | bool | None:
+    asked = _asked_of_client(received, "sampling/createMessage")
+    if not asked:
+        return None
+    with_tools = any("tools" in params or "toolChoice" in params for params in asked)
+    wrong = with_tools and not _declares(received, "sampling", "tools")
+    return "the client did not declare sampling.tools" if wrong else True
+
+
 # -- every level, method and list -----------------------------------------------------------------
 
 

@@ -269,6 +269,22 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     return reply
 
 
+on_notification("elicitation-by-url", "I08", "a url is sent to a client of forms", revision=D)(
+    in_notification(
+        "elicitation/create",
+        lambda p: p.update(mode="url", url="https://example.com", elicitationId="1"),
+    )
+)
+on_notification(
+    "sampling-with-tools", "I09", "tools are sent to a client without them", revision=D
+)(
+    in_notification(
+        "sampling/createMessage",
+        lambda p: p.update(tools=[{"name": "x", "inputSchema": {"type": "object"}}]),
+    )
+)
+
+
 # -- one place of many ----------------------------------------------------------------------------
 
 on_reply(
@@ -400,6 +416,9 @@ for http_name, cases, about, since in (
     ("http-origin-prefix", "H02e", "an origin that starts with localhost is accepted", None),
     ("http-origin-https", "H02e", "any https origin is accepted", None),
     ("http-host-prefix", "H04", "a host that starts with localhost is accepted", None),
+    ("http-no-challenge", "H41a", "a 401 carries no challenge", D),
+    ("http-no-metadata", "H41b", "the protected resource metadata is missing", D),
+    ("http-no-auth-servers", "H41c", "the metadata names no authorization server", D),
     ("http-invisible-handle", "S01", "session ids contain a space", D),
 ):
     quirk(http_name, cases, about, revision=since)
