@@ -8,7 +8,8 @@ every frame that the server sends during the whole run. Both are registered unde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from conformance.client.observer import ReceivedFrame
     from conformance.context import Context
 
-Status = Literal["passed", "failed", "not applicable"]
+Status = Literal["passed", "failed", "flaky", "error", "not applicable"]
+"""A *flaky* trial failed, and passed when it was repeated alone. An *error* is trouble before the
+case could begin (no start, no handshake); it says nothing about the requirement."""
 
 SUITES = (
     "jsonrpc",
@@ -45,7 +48,9 @@ SUITES = (
     "event_streams",
     "sessions",
     "raw_http",
+    "authorization",
     "scans",
+    "everywhere",
 )
 
 
@@ -55,6 +60,27 @@ class Failed(Exception):
 
 class NotApplicable(Exception):
     """The requirement cannot be tested on this server; the message gives the reason."""
+
+
+class SetupFailed(Exception):
+    """The case could not begin: no connection or no handshake."""
+
+
+class RateLimited(Exception):
+    """The server refused a request because of its rate limit."""
+
+    def __init__(self, message: str, seconds: float) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+@contextmanager
+def opening_is_tested() -> Iterator[None]:
+    """For cases whose subject is the start or the connection itself: trouble there is a failure."""
+    try:
+        yield
+    except SetupFailed as error:
+        raise Failed(str(error)) from error
 
 
 def fail(message: str) -> NoReturn:
@@ -136,6 +162,8 @@ class Exchange:
     data: bytes
     size: int
     connection: int
+    head: str = ""
+    """Over HTTP: the request line or status line, and the headers that matter."""
 
 
 @dataclass
@@ -147,5 +175,6 @@ class Trial:
     status: Status
     reason: str = ""
     seconds: float = 0.0
+    connections: int = 0
     evidence: list[Exchange] = field(default_factory=list)
     stderr: bytes = b""

@@ -9,21 +9,20 @@ returns one without a handshake. Connections that are not clean at the end of a 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
 from conformance import revisions, roles
-from conformance.check import SCANS, Exchange, Failed, NotApplicable
+from conformance.check import SCANS, Exchange, Failed, NotApplicable, RateLimited, SetupFailed
 from conformance.client.frames import dump, show
 from conformance.client.observer import Observer, ReceivedFrame, Sent
 from conformance.client.peer import Peer
 from conformance.client.results import result_of
 from conformance.client.stdio import StdioEndpoint
-from conformance.client.wire import Endpoint, Wire, WireError
+from conformance.client.wire import Endpoint, NoServer, Pace, Wire, WireError
 
-KEPT_BYTES = 2000
+KEPT_BYTES = 65536
 KEPT_EXCHANGES = 24
 
 
@@ -41,6 +40,7 @@ class Facts:
     templates: list[dict[str, Any]] = field(default_factory=list)
     prompts: list[dict[str, Any]] = field(default_factory=list)
     startup_seconds: float = 0.0
+    stderr: bytes = b""
 
 
 @dataclass
@@ -66,7 +66,14 @@ class Settings:
     """The longest time that a server may wait for a request sent byte by byte."""
     idle_seconds: float | None = None
     """The server's expiry time for idle sessions."""
-    roles: Mapping[str, roles.Role] = field(default_factory=dict)
+    start_seconds: float = 60.0
+    """The longest time until the first response of a server that is starting."""
+    vouched: roles.Vouched = field(default_factory=roles.Vouched)
+    pace: Pace = field(default_factory=Pace)
+    repeat: bool = True
+    """Whether to repeat a failure alone before it is reported."""
+    keep_evidence: bool = False
+    """Whether to keep the messages of passed cases too."""
     spoken: frozenset[str] = frozenset()
     """Revisions known to be supported, in addition to those that the run detects."""
 
@@ -87,6 +94,8 @@ class Context(Observer):
         """Long waits that run in the background while other cases are tried."""
         self._shared: Peer | None = None
         self._opened: list[Peer] = []
+        self._used: set[Peer] = set()
+        """The connections that the current case has used."""
         self._idle: dict[bytes, list[Peer]] = {}
         self._deadline = float("inf")
         self._count = 0
@@ -112,7 +121,7 @@ class Context(Observer):
             raise NotApplicable(f"the server does not declare {capability}.{flag}")
 
     def has_role(self, role: str) -> roles.Role | None:
-        return roles.find(role, self.facts.tools, self.settings.roles)
+        return roles.find(role, self.facts.tools, self.settings.vouched)
 
     def role(self, role: str) -> roles.Role:
         """The tool that plays a role. Not applicable if the server has none."""
@@ -133,6 +142,7 @@ class Context(Observer):
     def stdio(self) -> StdioEndpoint:
         if not isinstance(self.endpoint, StdioEndpoint):
             raise NotApplicable("applies only to a server that this suite starts")
+        self._make_room()
         return self.endpoint
 
     # -- connections ------------------------------------------------------------------------------
@@ -140,22 +150,46 @@ class Context(Observer):
     def adopt(self, wire: Wire, revision: str | None = None) -> Peer:
         """A peer on a wire that the case opened."""
         wire.deadline = self._deadline
+        wire.pace = self.settings.pace
         self._count += 1
+        number = self._count
+        wire.speak(revision or self.revision, lambda sent, head: self._heard(sent, head, number))
         peer = Peer(
             wire,
             revision or self.revision,
             self,
-            number=self._count,
+            number=number,
             timeout=self.timeout,
             quiet=self.settings.quiet_seconds,
             first_timeout=self.timeout + 3 * self.facts.startup_seconds,
         )
+        peer.known_capabilities = self.facts.capabilities
+        peer.tools = {str(tool.get("name")): tool for tool in self.facts.tools}
+        peer.over_http = self.endpoint.transport == "http"
         self._opened.append(peer)
         return peer
 
     def raw(self, revision: str | None = None) -> Peer:
         """A new connection without a handshake."""
-        return self.adopt(self.endpoint.connect(), revision)
+        self._make_room()
+        try:
+            return self.adopt(self.endpoint.connect(), revision)
+        except NoServer as error:
+            raise SetupFailed(str(error)) from error
+
+    def _make_room(self) -> None:
+        """Close other connections first if the server allows only one at a time."""
+        if not self.endpoint.exclusive:
+            return
+        if any(not peer.wire.ended for peer in self._used):
+            raise NotApplicable("needs two connections, and the server allows only one")
+        for peer in [*self._opened, *(p for idle in self._idle.values() for p in idle)]:
+            self._close(peer)
+        self._opened.clear()
+        self._idle.clear()
+        if self._shared is not None:
+            self._close(self._shared)
+            self._shared = None
 
     def fresh(
         self, revision: str | None = None, *, capabilities: dict[str, Any] | None = None
@@ -167,17 +201,23 @@ class Context(Observer):
             peer = idle.pop()
             peer.wire.deadline = self._deadline
             self._opened.append(peer)
+            self._used.add(peer)
             return peer
         peer = self.open(self.raw(revision), capabilities)
         peer.kind = kind
         return peer
 
     def open(self, peer: Peer, capabilities: dict[str, Any] | None = None) -> Peer:
-        if peer.modern:
-            peer.capabilities = capabilities or {}
-            peer.marker()  # no handshake: wait here for a child that is still starting
-        else:
-            result_of(peer.initialize(capabilities=capabilities), "initialize")
+        try:
+            if peer.modern:
+                peer.capabilities = capabilities or {}
+                peer.marker()  # no handshake: wait here for a child that is still starting
+            else:
+                result_of(peer.initialize(capabilities=capabilities), "initialize")
+        except (Failed, WireError) as error:
+            self.stderr = peer.wire.stderr_tail()
+            raise SetupFailed(f"no handshake: {error}") from error
+        self._used.add(peer)
         return peer
 
     @property
@@ -187,6 +227,7 @@ class Context(Observer):
             self._shared = self.fresh()
             self._opened.remove(self._shared)
         self._shared.wire.deadline = self._deadline
+        self._used.add(self._shared)
         return self._shared
 
     # -- start and end of a case ------------------------------------------------------------------
@@ -195,6 +236,7 @@ class Context(Observer):
         self._deadline = time.monotonic() + self.settings.case_seconds
         self.evidence = []
         self.stderr = b""
+        self._used.clear()
         if self._shared is not None:
             self._shared.wire.deadline = self._deadline
 
@@ -227,7 +269,7 @@ class Context(Observer):
             while (left := until - time.monotonic()) > 0:
                 peer.next(left)
             peer.marker()
-        except (Failed, WireError):
+        except (Failed, RateLimited, WireError):
             return False
         del self.evidence[before:]
         peer.discard_inbox()
@@ -238,26 +280,37 @@ class Context(Observer):
         if tail := peer.wire.stderr_tail():
             self.stderr = tail
 
-    def close(self) -> None:
-        self.end(passed=False)
+    def forget_connections(self) -> None:
+        """Close every connection, so that the next case starts alone."""
         for peers in self._idle.values():
             for peer in peers:
                 self._close(peer)
         self._idle.clear()
+        if self._shared is not None:
+            self._close(self._shared)
+            self._shared = None
+
+    def close(self) -> None:
+        self.end(passed=False)
+        self.forget_connections()
 
     # -- observer ---------------------------------------------------------------------------------
 
-    def _note(self, sent: bool, data: bytes, connection: int) -> Exchange:
-        exchange = Exchange(sent, data[:KEPT_BYTES], len(data), connection)
+    def _note(self, sent: bool, data: bytes, connection: int, head: str = "") -> Exchange:
+        exchange = Exchange(sent, data[:KEPT_BYTES], len(data), connection, head)
         self.evidence.append(exchange)
         if len(self.evidence) > 2 * KEPT_EXCHANGES:
             # Keep the beginning (the set-up of the case) and the end (the failure).
             del self.evidence[KEPT_EXCHANGES // 2 : -KEPT_EXCHANGES]
         return exchange
 
-    def record(self, sent: bool, data: bytes) -> None:
+    def _heard(self, sent: bool, head: bytes, connection: int) -> None:
+        """Record the head of an HTTP request or response; called by the relay's threads."""
+        self._note(sent, b"", connection, head.decode("utf-8", "replace"))
+
+    def record(self, sent: bool, data: bytes, head: str = "") -> None:
         """Record data of a connection without a peer as evidence."""
-        self._note(sent, data, 0)
+        self._note(sent, data, 0, head)
 
     def sent(self, peer: Peer, data: bytes) -> None:
         self._note(True, data, peer.number)
@@ -267,6 +320,8 @@ class Context(Observer):
         if received.revision != self.revision or not received.peer.scanned:
             return
         for name, look in SCANS.items():
+            if not _is_fair(name, received):
+                continue
             try:
                 verdict = look(received)
             except (TypeError, KeyError, AttributeError, ValueError) as error:
@@ -282,81 +337,20 @@ class Context(Observer):
                     finding.evidence = [*_asked(received.sent, received.peer.number), exchange]
 
 
+ALWAYS = frozenset(("J01", "J04", "J05", "F02b", "F03a", "F23a", "G02"))
+"""Scans that apply to every frame, whatever was sent before."""
+
+
+def _is_fair(scan: str, received: ReceivedFrame) -> bool:
+    """Whether a scan may judge a frame: not if it answers something malformed on purpose."""
+    if scan in ALWAYS:
+        return True
+    if received.frame.kind in ("result", "error"):
+        return received.sent is not None and received.sent.honest and not received.peer.spoiled
+    return not received.peer.spoiled
+
+
 def _asked(sent: Sent | None, number: int) -> list[Exchange]:
     if sent is None:
         return []
     return [Exchange(True, sent.raw[:KEPT_BYTES], len(sent.raw), number)]
-
-
-# -- discovery ------------------------------------------------------------------------------------
-
-LISTS = (
-    ("tools", "tools/list", "tools", "tools"),
-    ("resources", "resources/list", "resources", "resources"),
-    ("templates", "resources/templates/list", "resourceTemplates", "resources"),
-    ("prompts", "prompts/list", "prompts", "prompts"),
-)
-
-
-def walk(peer: Peer, method: str, member: str, *, pages: int = 100) -> list[list[dict[str, Any]]]:
-    """Fetch all pages of a list."""
-    gathered: list[list[dict[str, Any]]] = []
-    params: dict[str, Any] = {}
-    while True:
-        result = peer.result(method, params or None)
-        items = result.get(member)
-        if not isinstance(items, list):
-            raise Failed(f"{method} has no list {member!r}")
-        gathered.append([item for item in items if isinstance(item, dict)])
-        cursor = result.get("nextCursor")
-        if cursor is None:
-            return gathered
-        if len(gathered) >= pages:
-            raise Failed(f"{method} has more than {pages} pages")
-        params = {"cursor": cursor}
-
-
-def discover(
-    endpoint: Endpoint, revision: str, settings: Settings, *, startup_seconds: float
-) -> Facts:
-    """Find out whether the server supports a revision, and its capabilities and lists.
-
-    `startup_seconds` is the start-up time measured so far. It sets the timeout for the first
-    response, because a silent server may still be starting.
-    """
-    facts = Facts(revision, startup_seconds=startup_seconds)
-    context = Context(endpoint, facts, settings)
-    began = time.monotonic()
-    context.begin()
-    try:
-        peer = context.raw()
-        if peer.modern:
-            peer.capabilities = {}
-            frame = peer.call("server/discover")
-        else:
-            frame = peer.initialize()
-        facts.startup_seconds = time.monotonic() - began
-        if frame.kind == "error" or not isinstance(frame.result, dict):
-            facts.reason = f"answered {show(frame.raw, 160)}"
-            return facts
-        facts.opening = frame.result
-        spoken = frame.result.get("protocolVersion")
-        if not peer.modern and spoken != revision:
-            facts.reason = f"offered {revision}, the server chose {spoken!r}"
-            return facts
-        facts.speaks = True
-        capabilities = frame.result.get("capabilities")
-        facts.capabilities = capabilities if isinstance(capabilities, dict) else {}
-        for attribute, method, member, capability in LISTS:
-            if capability in facts.capabilities:
-                try:
-                    pages = walk(peer, method, member)
-                    setattr(facts, attribute, [item for page in pages for item in page])
-                except Failed:
-                    continue
-    except (Failed, NotApplicable, WireError) as error:
-        if not facts.speaks:
-            facts.reason = str(error)
-    finally:
-        context.close()
-    return facts

@@ -37,6 +37,9 @@ def check_schema(schema: Any, path: str = "$") -> str | None:
         return None
     if not isinstance(schema, dict):
         return f"{path} is neither an object nor a boolean"
+    declared = schema.get("$schema")
+    if isinstance(declared, str) and "2020-12" not in declared and "2019-09" not in declared:
+        return None  # an older dialect, such as draft-07, has other rules
     kind = schema.get("type")
     if kind is not None:
         names = kind if isinstance(kind, list) else [kind]
@@ -56,7 +59,7 @@ def check_schema(schema: Any, path: str = "$") -> str | None:
             return f"{path}.{word} is not a number"
     for word in _COUNTS:
         value = schema.get(word, 0)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if not _is(value, "integer") or value < 0:
             return f"{path}.{word} is not a count"
     if "pattern" in schema and not isinstance(schema["pattern"], str):
         return f"{path}.pattern is not a string"
@@ -181,12 +184,26 @@ def _combined(value: Any, schema: dict[str, Any], root: Any, path: str) -> str |
     for rule in schema.get("allOf", []):
         if found := check_value(value, rule, root, path):
             return found
-    if "anyOf" in schema and all(check_value(value, rule, root, path) for rule in schema["anyOf"]):
-        return f"{path} fits none of anyOf"
+    if "anyOf" in schema:
+        wrong = [check_value(value, rule, root, path) for rule in schema["anyOf"]]
+        if all(wrong):
+            return _closest(value, schema["anyOf"], wrong, root) or f"{path} fits none of anyOf"
     if "oneOf" in schema:
         fitting = sum(check_value(value, rule, root, path) is None for rule in schema["oneOf"])
         if fitting != 1:
             return f"{path} fits {fitting} of oneOf"
+    return None
+
+
+def _closest(value: Any, rules: list[Any], wrong: list[str | None], root: Any) -> str | None:
+    """The violation of the alternative with the same `type` or `method`, which says the most."""
+    for rule, found in zip(rules, wrong, strict=True):
+        target = _resolve(rule["$ref"], root) if isinstance(rule, dict) and "$ref" in rule else rule
+        properties = target.get("properties", {}) if isinstance(target, dict) else {}
+        for name in ("type", "method"):
+            const = properties.get(name, {}).get("const") if isinstance(properties, dict) else None
+            if const is not None and isinstance(value, dict) and value.get(name) == const:
+                return found
     return None
 
 

@@ -266,6 +266,10 @@ def _notifications(revision: str) -> dict[str, Rule]:
     return known
 
 
+def is_known_notification(revision: str, method: str) -> bool:
+    return method in _notifications(revision)
+
+
 def notification(revision: str, method: str, params: Any) -> str | None:
     """The first violation in a notification, or None."""
     known = _notifications(revision)

@@ -1,9 +1,9 @@
-"""The requirements: the rows of `requirements.toml`."""
+"""The requirements (`requirements.toml`) and the clauses that they follow (`clauses.toml`)."""
 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
@@ -12,6 +12,22 @@ from conformance import revisions
 
 Level = Literal["MUST", "SHOULD", "ours"]
 
+SPECIFICATION = "https://modelcontextprotocol.io/specification"
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A quotation of the specification, and the place where it stands."""
+
+    id: str
+    revisions: tuple[str, ...]
+    at: str
+    quote: str
+
+    def link(self, revision: str) -> str:
+        """The address of the clause in a revision."""
+        return self.at if "://" in self.at else f"{SPECIFICATION}/{revision}/{self.at}"
+
 
 @dataclass(frozen=True)
 class Requirement:
@@ -19,10 +35,13 @@ class Requirement:
 
     id: str
     text: str
-    source: str
     level: Level
+    """The strictest level in any revision."""
     revisions: tuple[str, ...]
     transports: tuple[str, ...]
+    clause_ids: tuple[str, ...] = ()
+    levels: dict[str, Level] = field(default_factory=dict)
+    """The level in single revisions, where it differs."""
     once: str = ""
     """Limits the trials to one in a run or an era; see the head of requirements.toml."""
 
@@ -30,10 +49,39 @@ class Requirement:
     def group(self) -> str:
         return self.id[0]
 
+    def level_in(self, revision: str) -> Level:
+        """The level in one revision."""
+        return self.levels.get(revision, self.level)
 
-def _tables() -> dict[str, Any]:
-    text = resources.files("conformance").joinpath("requirements.toml").read_text("utf-8")
+    def clauses(self, revision: str) -> list[Clause]:
+        """The clauses of one revision."""
+        found = [clause for name in self.clause_ids for clause in clauses()[name]]
+        return [clause for clause in found if revision in clause.revisions]
+
+    @property
+    def source(self) -> str:
+        """The pages of the newest revision that has a clause, in short."""
+        for revision in reversed(self.revisions):
+            if found := self.clauses(revision):
+                return "; ".join(clause.at.rpartition("://")[2] for clause in found)
+        return "no clause"
+
+
+def _table(name: str) -> dict[str, Any]:
+    text = resources.files("conformance").joinpath(name).read_text("utf-8")
     return tomllib.loads(text)
+
+
+@cache
+def clauses() -> dict[str, tuple[Clause, ...]]:
+    """Every clause by its id: one entry for each wording."""
+    return {
+        name: tuple(
+            Clause(name, revisions.expand(row["revisions"]), row["at"], row["quote"])
+            for row in rows
+        )
+        for name, rows in _table("clauses.toml").items()
+    }
 
 
 @cache
@@ -43,13 +91,18 @@ def requirements() -> dict[str, Requirement]:
         name: Requirement(
             id=name,
             text=row["requirement"],
-            source=row["source"],
             level=row["level"],
             revisions=revisions.expand(row["revisions"]),
             transports=tuple(row["transports"]),
+            clause_ids=tuple(row["clauses"]),
+            levels={
+                revision: level
+                for names, level in row.get("levels", {}).items()
+                for revision in revisions.expand([names])
+            },
             once=row.get("once", ""),
         )
-        for name, row in _tables().items()
+        for name, row in _table("requirements.toml").items()
         if name != "groups"
     }
 
@@ -57,5 +110,5 @@ def requirements() -> dict[str, Requirement]:
 @cache
 def group_titles() -> dict[str, str]:
     """The title of each group of cases, by its letter."""
-    titles: dict[str, str] = _tables()["groups"]
+    titles: dict[str, str] = _table("requirements.toml")["groups"]
     return titles

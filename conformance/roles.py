@@ -1,16 +1,24 @@
 """Roles: the tools of the server under test that cases may call.
 
-Some cases need a tool that is slow, fails or reports progress. Each such behaviour is a role. The
-tool for a role comes from the user's roles file, from a list of well-known names, or from the
-schema (echo and slow only). Other tools are never called, because they may have side effects.
+Some cases need a tool that is slow, fails or reports progress. Each such behaviour is a role. A
+tool is called only if somebody vouches for it:
+
+- the user named it (`--tool NAME=JSON` or a roles file),
+- the user said that the server is a test server (`--fixtures`), which vouches for the fixture names
+in
+  `KNOWN`, or
+- the server marks it with `readOnlyHint: true`.
+
+No tool is called because of its name alone: a tool called `echo` may send mail to every customer.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +90,13 @@ class Role:
                 filled[name] = value
         return filled
 
+    def plays(self) -> set[str]:
+        """The roles of a tool named with `--tool`: its placeholders decide."""
+        words = {value for value in self.template.values() if isinstance(value, str)}
+        if "{text}" in words:
+            return {"echo"}
+        return {"slow"} if "{seconds}" in words else {"simple"}
+
 
 def read_roles(path: Path) -> dict[str, Role]:
     """Read a roles file: `[role]` tables with `tool` and `arguments`."""
@@ -103,22 +118,77 @@ def _read_role(where: str, row: Any) -> Role:
     raise ValueError(f"{where} needs a string `tool` and an optional table `arguments`")
 
 
-def find(role: str, tools: Iterable[dict[str, Any]], given: Mapping[str, Role]) -> Role | None:
+@dataclass(frozen=True)
+class Vouched:
+    """The tools that cases may call, apart from those that the server marks as read-only."""
+
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    tools: tuple[Role, ...] = ()
+    fixtures: bool = False
+
+    def allows(self, tool: Mapping[str, Any]) -> bool:
+        """Whether a case may call this listed tool."""
+        name = tool.get("name")
+        if is_read_only(tool) or any(role.tool == name for role in self.tools):
+            return True
+        if any(role.tool == name for role in self.roles.values()):
+            return True
+        return self.fixtures and any(name == known for row in KNOWN.values() for known, _ in row)
+
+
+def is_read_only(tool: Mapping[str, Any]) -> bool:
+    hints = tool.get("annotations")
+    return isinstance(hints, dict) and hints.get("readOnlyHint") is True
+
+
+def read_tool(text: str) -> Role:
+    """Read `--tool NAME=JSON`: a tool that may be called, and its arguments."""
+    name, equals, arguments = text.partition("=")
+    try:
+        template = json.loads(arguments) if equals else {}
+    except ValueError as error:
+        raise ValueError(f"--tool {name}: the arguments are not JSON ({error})") from error
+    if not name or not isinstance(template, dict):
+        raise ValueError(f"--tool needs NAME or NAME={{JSON object}}, not {text!r}")
+    return Role(name, template)
+
+
+def find(role: str, tools: Iterable[dict[str, Any]], vouched: Vouched) -> Role | None:
     """The tool that plays `role`, or None."""
     by_name = {tool.get("name"): tool for tool in tools if isinstance(tool, dict)}
-    if role in given:
-        return given[role] if given[role].tool in by_name else None
+    if role in vouched.roles:
+        return vouched.roles[role] if vouched.roles[role].tool in by_name else None
+    for given in vouched.tools:
+        if given.tool in by_name and role in given.plays():
+            return given
     for name, template in KNOWN[role]:
         tool = by_name.get(name)
-        if tool is not None and _fits(tool, template):
+        if tool is not None and vouched.allows(tool) and _fits(tool, template):
             return Role(name, template)
-    guess = {"echo": _echo, "slow": _slow}.get(role)
+    guess = {"echo": _echo, "slow": _slow, "simple": _simple, "structured": _structured}.get(role)
     if guess is not None:
         for listed, tool in by_name.items():
-            found = guess(tool)
+            found = guess(tool) if vouched.allows(tool) else None
             if isinstance(listed, str) and found is not None:
                 return Role(listed, found)
     return None
+
+
+def calls(tools: Iterable[dict[str, Any]], vouched: Vouched) -> list[Role]:
+    """One harmless call for each tool that cases may call and whose arguments are known."""
+    found: dict[str, Role] = {}
+    listed = [tool for tool in tools if isinstance(tool.get("name"), str) and vouched.allows(tool)]
+    for tool in listed:
+        name = str(tool["name"])
+        given = [role for role in (*vouched.tools, *vouched.roles.values()) if role.tool == name]
+        given += [
+            Role(n, t) for row in KNOWN.values() for n, t in row if n == name and _fits(tool, t)
+        ]
+        if _simple(tool) is not None:
+            given.append(Role(name, {}))
+        if given:
+            found[name] = given[0]
+    return list(found.values())
 
 
 def _properties(tool: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -163,3 +233,12 @@ def _slow(tool: Mapping[str, Any]) -> dict[str, Any] | None:
         if _type(properties, parameter) in ("number", "integer") and set(required) <= {parameter}:
             return {parameter: "{seconds}"}
     return None
+
+
+def _simple(tool: Mapping[str, Any]) -> dict[str, Any] | None:
+    """No arguments, for a tool that requires none."""
+    return None if _properties(tool)[1] else {}
+
+
+def _structured(tool: Mapping[str, Any]) -> dict[str, Any] | None:
+    return _simple(tool) if isinstance(tool.get("outputSchema"), dict) else None

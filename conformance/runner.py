@@ -2,6 +2,11 @@
 
 Revisions run in parallel threads, each with its own connections. Within a revision, cases run one
 after the other. Scans are evaluated last, because they inspect the frames of all cases.
+
+A failure is repeated alone on new connections before it is reported. If the second trial passes,
+the result is *flaky*. A case that cannot begin (no child, no handshake) ends as an *error*, which
+is counted apart. A case that a rate limit refuses waits as long as the server says, slows the whole
+run down and is tried again.
 """
 
 from __future__ import annotations
@@ -13,13 +18,26 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from conformance import revisions
-from conformance.check import CASES, EARLY, SCANS, Failed, NotApplicable, Status, Trial, load_suites
-from conformance.client.stdio import end_all_children
+from conformance.check import (
+    CASES,
+    EARLY,
+    SCANS,
+    Failed,
+    NotApplicable,
+    RateLimited,
+    SetupFailed,
+    Status,
+    Trial,
+    load_suites,
+)
+from conformance.client.stdio import StdioEndpoint, end_all_children
 from conformance.client.wire import Endpoint, NoServer, WireError
-from conformance.context import Context, Facts, Settings, discover
+from conformance.context import Context, Facts, Settings
+from conformance.discovery import discover_all
 from conformance.requirements import Requirement, requirements
 
 Listener = Callable[[Trial], None]
+RATE_LIMIT_RETRIES = 4
 
 
 @dataclass
@@ -31,6 +49,11 @@ class Report:
     trials: list[Trial] = field(default_factory=list)
     facts: dict[str, Facts] = field(default_factory=dict)
     seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    """Remarks about the run, such as "one instance at a time"."""
+    interrupted: bool = False
+    starts: int = 0
+    """How often the server was started (stdio)."""
 
     def of(self, case: str) -> list[Trial]:
         return [trial for trial in self.trials if trial.case == case]
@@ -43,12 +66,14 @@ class Report:
     def status(self, case: str) -> Status:
         """A case fails if it fails in any revision; it passes if it passes in one."""
         seen = {trial.status for trial in self.of(case)}
-        if "failed" in seen:
-            return "failed"
-        return "passed" if "passed" in seen else "not applicable"
+        order: tuple[Status, ...] = ("failed", "flaky", "error", "passed")
+        return next((status for status in order if status in seen), "not applicable")
 
     def count(self, status: Status) -> int:
         return sum(self.status(case) == status for case in self.cases())
+
+    def errors(self) -> list[Trial]:
+        return [trial for trial in self.trials if trial.status == "error"]
 
     def failed(self) -> list[Trial]:
         return [trial for trial in self.trials if trial.status == "failed"]
@@ -87,6 +112,10 @@ class Report:
 class CannotRun(Exception):
     """The tests could not run."""
 
+    def __init__(self, message: str, stderr: bytes = b"") -> None:
+        super().__init__(message)
+        self.stderr = stderr
+
 
 def select(only: Iterable[str], levels: Sequence[str] = ()) -> list[Requirement]:
     """The requirements named by ids (`F02a`), id stems (`F02`) or groups (`F`)."""
@@ -118,28 +147,54 @@ def run(
     settings: Settings | None = None,
     jobs: int = 2,
     listener: Listener | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Test the selected requirements. Raises CannotRun if no requested revision is supported."""
+    """Test the selected requirements. Raises CannotRun if no requested revision is supported.
+
+    An interrupt ends the run early; the report then holds the trials so far.
+    """
     load_suites()
     settings = settings or Settings()
     began = time.monotonic()
     report = Report(endpoint.describe(), endpoint.transport)
+
+    def remark(text: str) -> None:
+        report.notes.append(text)
+        say(text)
+
     try:
-        report.facts = _discover_all(endpoint, wanted, settings)
+        report.facts = discover_all(endpoint, wanted, settings, remark)
         spoken = frozenset(facts.revision for facts in report.facts.values() if facts.speaks)
         if not spoken:
-            reasons = "; ".join(
-                f"{facts.revision}: {facts.reason}" for facts in report.facts.values()
-            )
-            raise CannotRun(f"the server supports none of the requested revisions ({reasons})")
+            raise CannotRun(_why_not(report.facts), _stderr_of(report.facts))
         settings = replace(settings, spoken=spoken | settings.spoken)
+        jobs = 1 if endpoint.exclusive else jobs
         _run_all(endpoint, selected, settings, jobs, listener, report)
     except NoServer as error:
         raise CannotRun(str(error)) from error
+    except KeyboardInterrupt:
+        if not report.trials:
+            raise
+        report.interrupted = True
     finally:
+        if isinstance(endpoint, StdioEndpoint):
+            report.starts = endpoint.starts
         endpoint.close()
     report.seconds = time.monotonic() - began
     return report
+
+
+def _why_not(facts: dict[str, Facts]) -> str:
+    """One line that says why no revision can be tested."""
+    reasons: dict[str, list[str]] = {}
+    for found in facts.values():
+        reasons.setdefault(found.reason, []).append(found.revision)
+    told = "; ".join(f"{', '.join(dates)}: {reason}" for reason, dates in reasons.items())
+    return f"the server supports none of the requested revisions ({told})"
+
+
+def _stderr_of(facts: dict[str, Facts]) -> bytes:
+    return next((found.stderr for found in reversed(facts.values()) if found.stderr), b"")
 
 
 def _run_all(
@@ -155,11 +210,13 @@ def _run_all(
     pool = ThreadPoolExecutor(max_workers=max(1, jobs))
     try:
         runs = [
-            pool.submit(_run_revision, endpoint, facts, selected, settings, listener, stopped)
+            pool.submit(
+                _run_revision, endpoint, facts, selected, settings, listener, stopped, report.trials
+            )
             for facts in reversed(report.facts.values())  # the newest revisions have the most cases
         ]
-        for future in reversed(runs):
-            report.trials.extend(future.result())
+        for future in runs:
+            future.result()
     except BaseException:
         stopped.set()
         endpoint.close()
@@ -169,22 +226,6 @@ def _run_all(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _discover_all(
-    endpoint: Endpoint, wanted: Sequence[str], settings: Settings
-) -> dict[str, Facts]:
-    """Try 2025-11-25 first: most servers support it, and it shows the start-up time."""
-    facts: dict[str, Facts] = {}
-    startup = settings.timeout
-    for revision in sorted(wanted, key=lambda r: (r != revisions.D, r)):
-        facts[revision] = discover(endpoint, revision, settings, startup_seconds=startup)
-        startup = max(0.5, facts[revision].startup_seconds) if facts[revision].speaks else 0.5
-    # Later revisions met a spare child that had already started, so the longest time is correct.
-    longest = max((f.startup_seconds for f in facts.values() if f.speaks), default=0.5)
-    for found in facts.values():
-        found.startup_seconds = longest
-    return {revision: facts[revision] for revision in revisions.ALL if revision in facts}
-
-
 def _run_revision(
     endpoint: Endpoint,
     facts: Facts,
@@ -192,9 +233,10 @@ def _run_revision(
     settings: Settings,
     listener: Listener | None,
     stopped: threading.Event,
-) -> list[Trial]:
+    trials: list[Trial],
+) -> None:
+    """Try the cases in one revision; `trials` grows with each result."""
     context = Context(endpoint, facts, settings)
-    trials: list[Trial] = []
     rows = [
         row
         for row in sorted(selected, key=lambda row: row.id in SCANS)
@@ -208,13 +250,41 @@ def _run_revision(
         for row in rows:
             if stopped.is_set():
                 break
-            trial = _try(context, row)
+            trial = _try_fairly(context, row, stopped)
+            if stopped.is_set():
+                break  # the interrupt has closed the connections of this trial
             trials.append(trial)
             if listener is not None:
                 listener(trial)
     finally:
         context.close()
-    return trials
+
+
+def _try_fairly(context: Context, row: Requirement, stopped: threading.Event) -> Trial:
+    """Try a case; repeat a failure alone, and a trial that a rate limit refused."""
+    for _ in range(RATE_LIMIT_RETRIES):
+        try:
+            trial = _try(context, row)
+            break
+        except RateLimited as error:
+            context.settings.pace.slow_down()
+            stopped.wait(error.seconds)
+            reason = str(error)
+    else:
+        return Trial(row.id, context.revision, "not applicable", reason=reason)
+    if trial.status != "failed" or row.id in SCANS or row.id in EARLY:
+        return trial
+    if not context.settings.repeat or stopped.is_set():
+        return trial
+    context.forget_connections()
+    try:
+        again = _try(context, row)
+    except RateLimited:
+        return trial
+    if again.status == "passed":
+        trial.status = "flaky"
+        trial.reason = f"passed when it was repeated alone; before: {trial.reason}"
+    return again if again.status == "failed" else trial
 
 
 def _worth_trying(row: Requirement, revision: str, transport: str, spoken: frozenset[str]) -> bool:
@@ -248,6 +318,8 @@ def _try(context: Context, row: Requirement) -> Trial:
         trial.status = "passed"
     except NotApplicable as error:
         trial.reason = str(error)
+    except SetupFailed as error:
+        trial.status, trial.reason = "error", str(error)
     except (Failed, WireError) as error:
         trial.status, trial.reason = "failed", str(error)
     except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
@@ -256,7 +328,7 @@ def _try(context: Context, row: Requirement) -> Trial:
     finally:
         trial.seconds = time.monotonic() - began
         context.end(passed=trial.status == "passed")
-        if trial.status == "failed":
+        if trial.status in ("failed", "error") or context.settings.keep_evidence:
             found = context.findings.get(row.id)
             trial.evidence = list(found.evidence if found is not None else context.evidence)
             trial.stderr = context.stderr

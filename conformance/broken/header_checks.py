@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance.broken import fixtures
 from conformance.broken.http_connection import HttpError
-from conformance.client.streamable_http import NAMED
+from conformance.client.http_headers import NAMED
 from conformance.revisions import PROTOCOL_VERSION, E
 
 Quirk = Callable[[str], Any]

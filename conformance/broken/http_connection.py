@@ -98,8 +98,14 @@ class HttpConnection(BaseHTTPRequestHandler):
             if error.id is not None:
                 answer["id"] = error.id
             answer["error"] = {"code": error.code, "message": "refused"}
-            headers = {"Allow": "GET, POST, DELETE"} if error.status == 405 else None
+            headers = (
+                {"Allow": "GET, POST, DELETE"} if error.status == 405 else self.challenge(error)
+            )
             self.send(error.status, json.dumps(answer).encode(), headers)
+
+    def challenge(self, error: HttpError) -> dict[str, str] | None:
+        """The headers of a 401; subclasses add them."""
+        return None
 
     do_POST = do_GET = do_DELETE = do_PUT = do_PATCH = _within
 

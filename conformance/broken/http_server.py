@@ -27,6 +27,7 @@ from conformance.revisions import CLIENT_CAPABILITIES, B, D
 
 VERSION = revisions.PROTOCOL_VERSION
 MODERN = revisions.E
+METADATA = "/.well-known/oauth-protected-resource"
 LOCAL = re.compile(r"http://(localhost|127\.0\.0\.1)(:\d+)?")
 TOKENS = ("reference-one", "reference-two")
 PATH = "/mcp"
@@ -40,7 +41,20 @@ class Handler(HttpConnection):
 
     server: HttpServer
 
+    def challenge(self, error: HttpError) -> dict[str, str] | None:
+        if error.status != 401 or self._is("http_no_challenge"):
+            return None
+        host = self.headers.get("host", "")
+        return {"WWW-Authenticate": f'Bearer resource_metadata="http://{host}{METADATA}"'}
+
     def work(self, body: bytes) -> None:
+        if self.path == METADATA and self.command == "GET":
+            found = {"resource": PATH, "authorization_servers": ["https://auth.example.com"]}
+            if self._is("http_no_auth_servers"):
+                del found["authorization_servers"]
+            status = 404 if self._is("http_no_metadata") else 200
+            self.send(status, json.dumps(found).encode(), {"Content-Type": "application/json"})
+            return
         self._guard()
         if self.path != PATH and not self._is("http_any_path"):
             raise HttpError(404)
@@ -57,12 +71,18 @@ class Handler(HttpConnection):
         trusting = self._is("http_origin") or (self._is("http_null") and origin == "null")
         trusting = trusting or (self._is("http_get_origin") and self.command == "GET")
         trusting = trusting or (self._is("http_delete_origin") and self.command == "DELETE")
+        if origin is not None and self._is("http_origin_prefix"):
+            trusting = trusting or origin.startswith(("http://localhost", "http://127.0.0.1"))
+        if origin is not None and self._is("http_origin_https"):
+            trusting = trusting or origin.startswith("https://")
         if origin is not None and not trusting and not LOCAL.fullmatch(origin):
             raise HttpError(403)
         if origin is not None and self._is("http_no_origin"):
             raise HttpError(403)
         host = self.headers.get("host", "").partition(":")[0]
-        if host not in ("localhost", "127.0.0.1") and not self._is("http_host"):
+        known = host in ("localhost", "127.0.0.1")
+        known = known or (self._is("http_host_prefix") and host.startswith("localhost"))
+        if not known and not self._is("http_host"):
             raise HttpError(403)
         self.who = self.headers.get("authorization", "").removeprefix("Bearer ")
         if self.who not in TOKENS and not self._is("http_no_auth"):
@@ -149,6 +169,8 @@ class Handler(HttpConnection):
 
     def _open(self) -> Session:
         handle = "same" if self._is("http_same_handle") else secrets.token_hex(16)
+        if self._is("http_invisible_handle"):
+            handle = f"{handle[:8]} {handle[8:]}"
         return Session(self.server.core, handle, self.who)
 
     def _session(self, message: Any = None) -> Session:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from conformance.broken import fixtures, tools
 from conformance.broken.errors import INFO, RpcError
@@ -117,6 +119,10 @@ def _string(call: Call, name: str) -> str:
 def read(call: Call) -> None:
     uri = _string(call, "uri")
     contents = fixtures.read(uri)
+    if contents is None and call.connection.quirk("reads_files"):
+        path = Path("/", *Path(unquote(uri.partition("://")[2])).parts).resolve()
+        if path.is_file():
+            contents = {"uri": uri, "text": path.read_text()}
     if contents is None:
         raise RpcError(-32602 if call.modern else -32002, "no such resource", {"uri": uri})
     call.answer({"result": cached(call, {"contents": [contents]})})

@@ -20,6 +20,8 @@ class Sent:
     params: dict[str, Any]
     revision: str
     raw: bytes
+    honest: bool = True
+    """Whether the request is valid in its revision; only replies to valid requests are judged."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import Failed, fail, need
+from conformance.client.fairness import is_answer, is_honest, is_malformed, raise_rate_limit
 from conformance.client.frames import Frame, dump, key, parse, show
 from conformance.client.observer import Observer, ReceivedFrame, Sent
 from conformance.client.results import result_of
@@ -54,11 +55,18 @@ class Peer:
         self.agreed: Any = None
         self.said_initialized = False
         self.server_capabilities: dict[str, Any] | None = None
+        self.known_capabilities: dict[str, Any] | None = None
+        """The server's capabilities as the run has discovered them; for connections without any."""
+        self.tools: dict[str, dict[str, Any]] = {}
+        """The tools of the server by name, as the run has discovered them."""
+        self.over_http = False
         self.answerers: dict[str, Answerer | None] = {}
         self.server_requests: list[Frame] = []
         self.inbox: list[Frame] = []
         self.kind: bytes | None = None
         self.scanned = True
+        self.spoiled = False
+        """Whether something malformed was sent; the ids of later responses are then uncertain."""
         self._changed = False
         self._observer = observer
         self._first_timeout = first_timeout
@@ -67,6 +75,10 @@ class Peer:
         self._open: dict[tuple[str, Any], Sent] = {}
         self._closed: dict[tuple[str, Any], Sent] = {}
         self._duplicate_ids: set[tuple[str, Any]] = set()
+        self._cancelled: set[tuple[str, Any]] = set()
+        self.asked_for_logs = False
+        """Whether any request has set a log level."""
+        self._tokens: dict[tuple[str, Any], set[tuple[str, Any]]] = {}
 
     @property
     def modern(self) -> bool:
@@ -131,16 +143,34 @@ class Peer:
                     params if isinstance(params, dict) else {},
                     revision or self.revision,
                     raw,
+                    is_honest(element, revision or self.revision),
                 )
                 if key(sent.id) in self._open:
                     self._duplicate_ids.add(key(sent.id))
                 self._open[key(sent.id)] = sent
                 self._changed = self._changed or sent.method in LASTING
+                self._note_meta(sent)
+
+    def _note_meta(self, sent: Sent) -> None:
+        """Remember the progress token of a request, and whether it wants log messages."""
+        meta = sent.params.get("_meta")
+        if isinstance(meta, dict):
+            self.asked_for_logs = self.asked_for_logs or revisions.LOG_LEVEL in meta
+            if "progressToken" in meta:
+                self._tokens.setdefault(key(meta["progressToken"]), set()).add(key(sent.id))
+
+    def is_finished(self, token: Any) -> bool:
+        """Whether every request with this progress token was answered."""
+        asked = self._tokens.get(key(token))
+        return asked is not None and not any(id in self._open for id in asked)
 
     def send_raw(self, data: bytes) -> None:
+        """Send bytes as they are; whatever is not a series of registered requests spoils."""
+        self.spoiled = self.spoiled or is_malformed(data)
         self._observer.sent(self, data)
+        self.wire.pace.wait()
         try:
-            self.wire.send(data, timeout=self.response_timeout())
+            self.wire.send(data, timeout=self.response_timeout() * (4 if self.over_http else 1))
         except OutOfTime as error:
             raise Failed(str(error)) from error
 
@@ -151,6 +181,8 @@ class Peer:
         self.send_raw(dump(message) + b"\n")
 
     def cancel(self, id: Any, **more: Any) -> None:
+        if self._open.get(key(id), None) is not None and self._open[key(id)].method not in LASTING:
+            self._cancelled.add(key(id))
         self.notify("notifications/cancelled", {"requestId": id, **more})
 
     # -- receiving --------------------------------------------------------------------------------
@@ -236,6 +268,8 @@ class Peer:
             frame = self.wait(answers, patience)
         except Closed as error:
             raise Failed(f"{error} instead of answering request {show(dump(id), 60)}") from error
+        if frame is not None and frame.kind == "error":
+            raise_rate_limit(frame)
         if frame is None:
             sent = self._open.get(wanted)
             what = f"{sent.method} (id {show(dump(id), 60)})" if sent else show(dump(id), 60)
@@ -328,6 +362,8 @@ class Peer:
             if frame is None:
                 break
             if frame.kind in ("result", "error") and key(frame.id) == wanted:
+                if frame.kind == "error":
+                    raise_rate_limit(frame)
                 return seen
             seen.append(frame)
             if len(seen) > INBOX_LIMIT:
@@ -350,6 +386,10 @@ class Peer:
                     frames.append(late)
         except Closed as error:
             raise Failed(f"{error} after {show(raw, 120)}") from error
+        for frame in frames:  # an error without an id settles the request that it refuses
+            if frame.kind == "error" and not frame.has_id and self._open:
+                name, sent = self._open.popitem()
+                self._closed[name] = sent
         return frames
 
     def expect_error(
@@ -366,7 +406,7 @@ class Peer:
         The error must carry `id`. If `id` is unset, the error must carry no id (absent or null) or
         the one in `may_echo`.
         """
-        frames = [f for f in self.probe(raw) if f.kind not in ("notification", "request")]
+        frames = [f for f in self.probe(raw) if is_answer(f)]
         what = show(raw, 100)
         if not frames:
             fail(f"no answer to {what}")
@@ -377,6 +417,8 @@ class Peer:
             need(len(frames) == 1, f"{what} was answered {len(frames)} times")
         if codes is not None:
             wanted = list(codes)
+            if self.over_http and self.modern:
+                wanted.append(-32020)  # an invalid message has no valid routing headers
             names = " or ".join(map(str, wanted))
             need(
                 frame.code in wanted, f"error code {frame.code!r} for {what}; it should be {names}"
@@ -394,14 +436,15 @@ class Peer:
         """Send a line that must not be answered."""
         frames = self.probe(raw, expected=0)
         frames = self.marker(early=frames)
-        answers = [frame for frame in frames if frame.kind not in ("notification", "request")]
+        answers = [frame for frame in frames if is_answer(frame)]
         if answers:
             fail(f"{show(raw, 120)} must not be answered, but {show(answers[0].raw)} came")
 
     @property
     def is_clean(self) -> bool:
         """Whether no request is in flight and the state of the connection is unchanged."""
-        return not self._open and not self._changed and not self.wire.ended and not self.answerers
+        in_flight = any(name not in self._cancelled for name in self._open)
+        return not (in_flight or self._changed or self.wire.ended or self.answerers)
 
     def discard_inbox(self) -> None:
         self.inbox.clear()

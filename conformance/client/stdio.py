@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -21,6 +22,12 @@ from conformance.client.wire import NoServer, Wire
 _live: dict[int, subprocess.Popen[bytes]] = {}
 _scratches: set[str] = set()
 _live_lock = threading.Lock()
+_started: list[int] = []
+
+
+MARK = "MCP_CONFORM_RUN"
+"""Environment variable of every child. It finds the descendants that left the process group."""
+RUN = uuid.uuid4().hex
 
 
 def _end_group(child: subprocess.Popen[bytes]) -> None:
@@ -33,12 +40,51 @@ def _end_group(child: subprocess.Popen[bytes]) -> None:
         _live.pop(child.pid, None)
 
 
+def _stop_group(child: subprocess.Popen[bytes], seconds: float = 2.0) -> None:
+    """End a child as the specification asks: end of input, then SIGTERM, then SIGKILL."""
+    for number in (None, signal.SIGTERM):
+        if number is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=seconds)
+            break
+    _end_group(child)
+
+
+def descendants() -> list[int]:
+    """Processes of this run that are still alive, found by their environment (Linux only)."""
+    found = []
+    wanted = f"{MARK}={RUN}".encode()
+    live = set(_live)
+    for entry in os.listdir("/proc") if sys.platform.startswith("linux") else ():
+        if entry.isdigit() and int(entry) not in live:
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/environ", "rb") as environ:
+                if wanted in environ.read().split(b"\0"):
+                    found.append(int(entry))
+    return found
+
+
+def _end_descendants() -> None:
+    """End the processes that called setsid, which a signal to the group does not reach."""
+    if not _started:
+        return
+    for number, seconds in ((signal.SIGTERM, 2.0), (signal.SIGKILL, 1.0)):
+        until = time.monotonic() + seconds
+        for pid in descendants():
+            with contextlib.suppress(OSError):
+                os.kill(pid, number)
+        while time.monotonic() < until and descendants():
+            time.sleep(0.05)
+
+
 def end_all_children() -> None:
     """Kill all children and remove their directories; runs at every exit."""
     with _live_lock:
         children = list(_live.values())
     for child in children:
         _end_group(child)
+    _end_descendants()
     for scratch in list(_scratches):
         _remove(scratch)
 
@@ -52,7 +98,7 @@ atexit.register(end_all_children)
 
 
 FRESH = "{tmpdir}"
-"""Placeholder in `--env` values: a new empty directory for each child, removed with the child."""
+"""Placeholder in the command and in `--env`: a new directory for each child, removed with it."""
 
 
 class ChildWire(Wire):
@@ -66,12 +112,16 @@ class ChildWire(Wire):
         drain_stderr: bool = True,
         stdin: int | None = None,
         close_stderr: bool = False,
+        gentle: bool = False,
     ) -> None:
         self._scratch: str | None = None
-        if any(FRESH in value for value in env.values()):
+        self._gentle = gentle
+        if any(FRESH in text for text in (*env.values(), *command)):
             self._scratch = tempfile.mkdtemp(prefix="mcp-conform-")
             _scratches.add(self._scratch)
             env = {name: value.replace(FRESH, self._scratch) for name, value in env.items()}
+            command = [word.replace(FRESH, self._scratch) for word in command]
+        env = {**env, MARK: RUN}
         in_read, in_write = os.pipe()
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
@@ -95,6 +145,7 @@ class ChildWire(Wire):
             os.close(fd)
         with _live_lock:
             _live[self.child.pid] = self.child
+            _started.append(self.child.pid)
         super().__init__(out_read, in_write)
         self._input_open = True
         self._output_open = True
@@ -148,6 +199,8 @@ class ChildWire(Wire):
 
     def close(self) -> None:
         self.half_close()
+        if self._gentle:
+            _stop_group(self.child)
         self.close_output()
         _end_group(self.child)
         if self._stderr_fd is not None:
@@ -175,8 +228,11 @@ class StdioEndpoint:
     def __init__(self, command: Sequence[str], env: Mapping[str, str], *, spares: int = 1) -> None:
         self.command = list(command)
         self.env = dict(env)
+        self.exclusive = False
+        self.starts = 0
         self._spares: list[ChildWire] = []
-        self._wanted = spares
+        self._wanted = 0
+        self._spares_allowed = spares
         self._lock = threading.Lock()
         self._closed = False
 
@@ -188,11 +244,27 @@ class StdioEndpoint:
         if ready is not None and ready.child.poll() is not None:
             ready.close()
             ready = None
-        wire = ready or ChildWire(self.command, self.env)
+        wire = ready or self._child()
         with self._lock:
-            while not self._closed and len(self._spares) < self._wanted:
-                self._spares.append(ChildWire(self.command, self.env))
+            while not self._closed and not self.exclusive and len(self._spares) < self._wanted:
+                self._spares.append(self._child())
         return wire
+
+    def _child(self) -> ChildWire:
+        self.starts += 1
+        return ChildWire(self.command, self.env, gentle=self.exclusive)
+
+    def allow_spares(self) -> None:
+        """Keep spare children from now on: two instances can run side by side."""
+        self._wanted = 0 if self.exclusive else self._spares_allowed
+
+    def one_at_a_time(self) -> None:
+        """Never run two children at once: the server does not allow it, or the user forbids it."""
+        with self._lock:
+            self.exclusive = True
+            spares, self._spares = self._spares, []
+        for spare in spares:
+            spare.close()
 
     def start(
         self,
@@ -203,6 +275,7 @@ class StdioEndpoint:
         close_stderr: bool = False,
     ) -> ChildWire:
         """Start a child with special conditions; never uses the spare."""
+        self.starts += 1
         return ChildWire(
             self.command,
             {**self.env, **(env or {})},

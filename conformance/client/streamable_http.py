@@ -12,27 +12,25 @@ The relay behaves as a correct client: it keeps its session id, opens the standa
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import http.client
 import json
 import socket
+import ssl
 import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from conformance import revisions
+from conformance.client.http_headers import head_of, headers_for, status_of
 from conformance.client.sse import EventStream, parse
 from conformance.client.unix_socket import SocketWire
 from conformance.client.wire import NoServer
 
-ACCEPT = "application/json, text/event-stream"
 SECONDS = 60.0
 WHOLE_SECONDS = 10.0
 """Time limit for reading a complete response; a stream can stay open forever."""
-NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
 class HttpEndpoint:
@@ -47,14 +45,21 @@ class HttpEndpoint:
         timeout: float = 5.0,
         token: str | None = None,
         other_token: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         parts = urlsplit(url)
-        if parts.scheme != "http" or parts.hostname is None:
+        if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"--http wants a URL like http://127.0.0.1:7331/mcp, not {url!r}")
         self.url = url
         self.host = parts.hostname
-        self.port = parts.port or 80
-        self.path = parts.path or "/"
+        self.secure = parts.scheme == "https"
+        self.port = parts.port or (443 if self.secure else 80)
+        self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self.own_headers = dict(headers or {})
+        """Headers that the user adds to every request."""
+        self.exclusive = False
+        self.last_status = ""
+        """The status line and body of the last response that was no message."""
         self.timeout = timeout
         self.token = token
         self.other_token = other_token
@@ -66,17 +71,29 @@ class HttpEndpoint:
         except OSError as error:
             raise NoServer(f"cannot connect to {self.url}: {error.strerror or error}") from error
         ours, theirs = socket.socketpair()
-        Relay(self, theirs).start()
-        return SocketWire(ours)
+        relay = Relay(self, theirs)
+        relay.start()
+        return RelayWire(ours, relay)
+
+    def raw_socket(self, seconds: float) -> socket.socket:
+        """A TCP connection to the server, with TLS for https."""
+        plain = socket.create_connection((self.host, self.port), seconds)
+        if not self.secure:
+            return plain
+        return ssl.create_default_context().wrap_socket(plain, server_hostname=self.host)
 
     def open(self, seconds: float = SECONDS) -> http.client.HTTPConnection:
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=seconds)
+        kind = http.client.HTTPSConnection if self.secure else http.client.HTTPConnection
+        connection = kind(self.host, self.port, timeout=seconds)
         connection.connect()
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
     def signed(self, headers: dict[str, str]) -> dict[str, str]:
-        """Add our bearer token, unless Authorization is given ("" removes the header)."""
+        """Add the user's headers and our bearer token, unless the request sets them."""
+        given = {name.lower() for name in headers}
+        own = {name: value for name, value in self.own_headers.items() if name.lower() not in given}
+        headers = {**own, **headers}
         if "Authorization" in headers:
             return {
                 name: value for name, value in headers.items() if value or name != "Authorization"
@@ -126,6 +143,7 @@ class Reply:
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.status = response.status
+        self.head = status_of(response)
         self.headers = {name.lower(): value for name, value in response.getheaders()}
         if "text/event-stream" not in self.headers.get("content-type", ""):
             self.body = response.read()
@@ -147,6 +165,22 @@ class Reply:
         return [event.message for event in parse(self.body) if event.data]
 
 
+class RelayWire(SocketWire):
+    """The case's end of a relay."""
+
+    def __init__(self, connection: socket.socket, relay: Relay) -> None:
+        super().__init__(connection)
+        self._relay = relay
+
+    @property
+    def pid(self) -> int | None:
+        return None
+
+    def speak(self, revision: str, note: Callable[[bool, bytes], None]) -> None:
+        self._relay.revision = revision
+        self._relay.note = note
+
+
 class Relay(threading.Thread):
     """Translates between lines and HTTP for one client."""
 
@@ -161,6 +195,16 @@ class Relay(threading.Thread):
         self._running = 0
         self._session: str | None = None
         self._version: str | None = None
+        self.revision: str | None = None
+        """The revision of the client; a modern one labels messages that carry no version."""
+        self.note: Callable[[bool, bytes], None] | None = None
+
+    def _headers(self, message: Any) -> dict[str, str]:
+        return headers_for(message, self._session, self._version, self.revision)
+
+    def _record(self, sent: bool, head: str) -> None:
+        if self.note is not None:
+            self.note(sent, head.encode())
 
     # -- from the case to the server --------------------------------------------------------------
 
@@ -182,12 +226,9 @@ class Relay(threading.Thread):
             return
         with contextlib.suppress(OSError, http.client.HTTPException):
             connection = self._endpoint.open()
-            connection.request(
-                "POST",
-                self._endpoint.path,
-                line,
-                self._endpoint.signed(headers_for(message, self._session, self._version)),
-            )
+            headers = self._endpoint.signed(self._headers(message))
+            self._record(True, head_of("POST", self._endpoint.path, headers))
+            connection.request("POST", self._endpoint.path, line, headers)
             is_call = isinstance(message, list) or (isinstance(message, dict) and "id" in message)
             key = json.dumps(message.get("id")) if isinstance(message, dict) else ""
             with self._state:
@@ -199,7 +240,7 @@ class Relay(threading.Thread):
             elif is_call and not (isinstance(message, dict) and "method" not in message):
                 self._begin(key, connection, refusable)
             else:
-                self._read(connection)
+                self._read(connection, notice=_is_notification(message))
                 if (
                     isinstance(message, dict)
                     and message.get("method") == "notifications/initialized"
@@ -243,10 +284,16 @@ class Relay(threading.Thread):
     # -- from the server to the case --------------------------------------------------------------
 
     def _read(
-        self, connection: http.client.HTTPConnection, asked: Any = None, *, opens: bool = False
+        self,
+        connection: http.client.HTTPConnection,
+        asked: Any = None,
+        *,
+        opens: bool = False,
+        notice: bool = False,
     ) -> None:
         with contextlib.closing(connection):
             response = connection.getresponse()
+            self._record(False, status_of(response))
             with response:
                 if opens and response.status == 200:
                     self._session = response.getheader("mcp-session-id") or self._session
@@ -256,11 +303,19 @@ class Relay(threading.Thread):
                         self._write(data)
                     return
                 body = response.read().strip()
+                if response.status >= 400:
+                    self._endpoint.last_status = (
+                        f"{status_of(response)} {body[:300].decode('utf-8', 'replace')}"
+                    )
+                if response.status == 429:
+                    body = _rate_limited(response.getheader("retry-after"), asked)
                 self._note(body, opens)
                 # If two requests share an id, it is unknown which one the error rejects.
                 is_sure = asked is not None and json.dumps(asked["id"]) not in self._duplicate_ids
-                if is_sure and response.status >= 400:
-                    body = _addressed(body, asked["id"])
+                if notice and response.status >= 400:
+                    return  # the status refuses a notification; the body may be anything
+                if response.status >= 400 and (is_sure or asked is None):
+                    body = _addressed(body, asked["id"] if asked else None, response)
                 if body:
                     self._write(body.replace(b"\n", b" "))
 
@@ -277,7 +332,7 @@ class Relay(threading.Thread):
             return
         connection = self._endpoint.open()
         sock = connection.sock
-        headers = {**headers_for(None, self._session, self._version), "Accept": "text/event-stream"}
+        headers = {**self._headers(None), "Accept": "text/event-stream"}
         headers.pop("Content-Type")
         connection.request("GET", self._endpoint.path, headers=self._endpoint.signed(headers))
         response = connection.getresponse()
@@ -309,47 +364,18 @@ class Relay(threading.Thread):
                     sock.shutdown(socket.SHUT_RDWR)
         if self._session is not None:
             with contextlib.suppress(OSError, http.client.HTTPException):
-                headers = headers_for(None, self._session, self._version)
-                self._endpoint.ask("DELETE", None, headers)
+                self._endpoint.ask("DELETE", None, self._headers(None))
         with contextlib.suppress(OSError):
             self._side.shutdown(socket.SHUT_WR)
         self._side.close()
 
 
-def headers_for(message: Any, session: str | None, version: str | None) -> dict[str, str]:
-    """The headers of a correct client for this message."""
-    headers = {"Content-Type": "application/json", "Accept": ACCEPT}
-    params = message.get("params") if isinstance(message, dict) else None
-    meta = params.get("_meta") if isinstance(params, dict) else None
-    is_handshake = _method(message) == "initialize" and "protocolVersion" in (params or {})
-    if isinstance(meta, dict) and VERSION in meta and not is_handshake:
-        method = str(message.get("method"))
-        headers["MCP-Protocol-Version"] = str(meta[VERSION])
-        headers["Mcp-Method"] = encoded(method)
-        member = NAMED.get(method)
-        if member is not None and isinstance(params, dict):
-            headers["Mcp-Name"] = encoded(str(params.get(member, "")))
-        return headers
-    if session is not None:
-        headers["Mcp-Session-Id"] = session
-        if version is not None and version >= "2025-06-18":
-            headers["MCP-Protocol-Version"] = version
-    elif isinstance(message, dict) and "method" in message and message["method"] != "initialize":
-        headers["MCP-Protocol-Version"] = revisions.ALL[-1] if _is_bare(message) else "2025-11-25"
-    return headers
-
-
-def _is_bare(message: dict[str, Any]) -> bool:
-    """Whether this is a notification. Outside a session it can only be modern."""
-    return "id" not in message
-
-
-def encoded(value: str) -> str:
-    """A header value; base64 between markers if it is not plain printable ASCII."""
-    is_plain = value.isascii() and value.isprintable() and value == value.strip()
-    if is_plain and not (value.startswith("=?base64?") and value.endswith("?=")):
-        return value
-    return "=?base64?" + base64.b64encode(value.encode("utf-8", "surrogatepass")).decode() + "?="
+def _rate_limited(hint: str | None, asked: Any) -> bytes:
+    """A status 429 as an error that the peer recognises."""
+    seconds = float(hint) if hint is not None and hint.strip().isdigit() else 1.0
+    error = {"code": -32000, "message": "HTTP 429", "data": {"retryAfter": seconds}}
+    id = asked["id"] if asked is not None else None
+    return json.dumps({"jsonrpc": "2.0", "id": id, "error": error}).encode()
 
 
 def _events(response: http.client.HTTPResponse) -> Any:
@@ -365,6 +391,10 @@ def _events(response: http.client.HTTPResponse) -> Any:
                 yield whole.replace(b"\n", b" ")
 
 
+def _is_notification(message: Any) -> bool:
+    return isinstance(message, dict) and "method" in message and "id" not in message
+
+
 def _is_request(message: Any) -> bool:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return False
@@ -373,12 +403,20 @@ def _is_request(message: Any) -> bool:
     return is_named and isinstance(id, str | int) and not isinstance(id, bool)
 
 
-def _addressed(body: bytes, id: Any) -> bytes:
-    """Add the id of the request to an error response that carries none."""
+def _addressed(body: bytes, id: Any, response: http.client.HTTPResponse) -> bytes:
+    """An error status as an error response to its request.
+
+    An error without an id gets the id of its request. A body that is no message becomes an error
+    with code 0, so that the case learns at once that the request was refused.
+    """
     answer = _read(body)
-    if not isinstance(answer, dict) or "error" not in answer or answer.get("id") is not None:
+    if isinstance(answer, dict) and "error" in answer:
+        return body if answer.get("id") is not None else json.dumps({**answer, "id": id}).encode()
+    if isinstance(answer, dict) and "result" in answer:
         return body
-    return json.dumps({**answer, "id": id}).encode()
+    text = f"{response.status} {response.reason}: {body[:200].decode('utf-8', 'replace')}"
+    error = {"code": 0, "message": f"HTTP {text}"}
+    return json.dumps({"jsonrpc": "2.0", "id": id, "error": error}).encode()
 
 
 def _method(message: Any) -> Any:

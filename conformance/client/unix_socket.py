@@ -45,6 +45,7 @@ class UnixEndpoint:
     def __init__(self, path: str, *, timeout: float = 5.0) -> None:
         self.path = path
         self.timeout = timeout
+        self.exclusive = False
 
     def connect(self) -> SocketWire:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

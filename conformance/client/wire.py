@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import os
 import select
+import threading
 import time
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 LINE_LIMIT = 64 * 1024 * 1024
@@ -46,6 +48,36 @@ class OutOfTime(WireError):
     """The deadline of the case has passed."""
 
 
+class Pace:
+    """The shortest time between two messages; it grows when the server's rate limit refuses one."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+        self._next = 0.0
+        self._slowed = float("-inf")
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        if not self.seconds:
+            return
+        with self._lock:
+            at = max(self._next, time.monotonic())
+            self._next = at + self.seconds
+        if (left := at - time.monotonic()) > 0:
+            time.sleep(left)
+
+    def slow_down(self) -> None:
+        """Send half as many messages from now on, but at least two in a second.
+
+        Refusals within the same few seconds count once, because several threads meet the same
+        limit.
+        """
+        with self._lock:
+            if time.monotonic() >= self._slowed + 5.0:
+                self._slowed = time.monotonic()
+                self.seconds = min(0.5, max(0.05, 2 * self.seconds))
+
+
 class Wire:
     """One connection to the server under test."""
 
@@ -54,6 +86,7 @@ class Wire:
         self.write_fd = write_fd
         self.ended = False
         self.deadline = float("inf")
+        self.pace = Pace()
         self.received_bytes = 0
         self._buffer = bytearray()
         self._searched = 0
@@ -181,6 +214,9 @@ class Wire:
         self._stderr += chunk
         del self._stderr[:-STDERR_KEPT]
 
+    def speak(self, revision: str, note: Callable[[bool, bytes], None]) -> None:
+        """Tell the wire the revision of its client, and where to record headers (HTTP only)."""
+
     # -- server process ---------------------------------------------------------------------------
 
     @property
@@ -214,6 +250,8 @@ class Endpoint(Protocol):
     """Opens any number of wires to the server under test."""
 
     transport: Literal["stdio", "unix", "http"]
+    exclusive: bool
+    """Whether only one connection may be open at a time."""
 
     def connect(self) -> Wire: ...
 

@@ -1,16 +1,18 @@
 """Known failures: failures that are accepted, each with a reason.
 
 A known failure does not change the exit status. It is reported as such and never counts as passed.
-An entry whose case passes is an error, so that the list stays current.
+An entry whose case passes is an error, so that the list stays current. A flaky case proves nothing.
 """
 
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.check import Trial
+from conformance.report.baselines import Baseline
 from conformance.requirements import requirements
 from conformance.runner import Report
 
@@ -43,10 +45,17 @@ class Verdict:
     known: dict[tuple[str, str], str] = field(default_factory=dict)
     unknown: list[Trial] = field(default_factory=list)
     newly_passing: list[Known] = field(default_factory=list)
+    baseline: Baseline | None = None
+    """The SDK whose failures this server shares."""
 
     def unexplained(self, level: str) -> list[str]:
-        """Ids of the unexplained failed cases of a level."""
-        return sorted({t.case for t in self.unknown if requirements()[t.case].level == level})
+        """Ids of the cases that fail unexplained, and whose strictest failure has this level."""
+        strictest: dict[str, str] = {}
+        for trial in self.unknown:
+            found = requirements()[trial.case].level_in(trial.revision)
+            order = ("MUST", "SHOULD", "ours")
+            strictest[trial.case] = min(found, strictest.get(trial.case, found), key=order.index)
+        return sorted(case for case, found in strictest.items() if found == level)
 
     def reason(self, trial: Trial) -> str | None:
         return self.known.get((trial.case, trial.revision))
@@ -69,9 +78,9 @@ def read(path: Path) -> list[Known]:
     return entries
 
 
-def judge(report: Report, entries: list[Known]) -> Verdict:
+def judge(report: Report, entries: list[Known], baseline: Baseline | None = None) -> Verdict:
     """Compare the failures of a report with the entries."""
-    verdict = Verdict()
+    verdict = Verdict(baseline=baseline)
     for trial in report.failed():
         entry = next((e for e in entries if e.covers(trial, report.transport)), None)
         if entry is None:
@@ -80,7 +89,23 @@ def judge(report: Report, entries: list[Known]) -> Verdict:
             verdict.known[trial.case, trial.revision] = entry.reason
     for entry in entries:
         tried = [t for t in report.trials if entry.covers(t, report.transport)]
-        decided = [t for t in tried if t.status != "not applicable"]
+        decided = [t for t in tried if t.status in ("passed", "failed", "flaky")]
         if decided and all(trial.status == "passed" for trial in decided):
             verdict.newly_passing.append(entry)
     return verdict
+
+
+def as_toml(report: Report) -> str:
+    """The failures of a report as a known-failures file; the reasons are a draft."""
+    lines = [f"# Failures of {report.server_info}, written by mcp-conform. Edit the reasons."]
+    for trial in report.failed():
+        reason = trial.reason.encode("ascii", "backslashreplace").decode()[:200]
+        lines += [
+            "",
+            "[[failure]]",
+            f'case = "{trial.case}"',
+            f'revision = "{trial.revision}"',
+            f'transport = "{report.transport}"',
+            f"reason = {json.dumps(reason)}",
+        ]
+    return "\n".join(lines) + "\n"

@@ -8,11 +8,19 @@ from dataclasses import dataclass
 from conformance import revisions
 from conformance.check import Trial
 from conformance.client.frames import show
+from conformance.report.findings import Finding, findings
 from conformance.report.known_failures import Verdict
+from conformance.report.run_options import RunOptions
 from conformance.requirements import Requirement, group_titles, requirements
 from conformance.runner import Report
 
-MARKS = {"passed": "ok", "failed": "FAIL", "not applicable": "n/a"}
+MARKS = {
+    "passed": "ok",
+    "failed": "FAIL",
+    "flaky": "flaky",
+    "error": "ERROR",
+    "not applicable": "n/a",
+}
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,9 @@ class Paint:
         return f"\x1b[{codes[color]}m{text}\x1b[0m" if self.enabled else text
 
     def status(self, status: str, text: str | None = None) -> str:
-        color = {"passed": "green", "failed": "red"}.get(status, "dim")
+        color = {"passed": "green", "failed": "red", "flaky": "yellow", "error": "yellow"}.get(
+            status, "dim"
+        )
         return self(text or MARKS.get(status, status), color)
 
 
@@ -46,33 +56,47 @@ def line(trial: Trial, paint: Paint) -> str:
 
 def summary(report: Report) -> str:
     """The last line of the text report."""
+    flaky, errors = report.count("flaky"), report.count("error")
+    odd = f", {flaky} flaky" if flaky else ""
+    odd += f", {errors} errors" if errors else ""
     return (
         f"{len(report.cases())} cases, {report.count('passed')} passed, "
-        f"{report.count('failed')} failed, {report.count('not applicable')} not applicable"
+        f"{report.count('failed')} failed{odd}, {report.count('not applicable')} not applicable"
     )
 
 
-def as_text(report: Report, verdict: Verdict, paint: Paint) -> str:
+def as_text(report: Report, verdict: Verdict, options: RunOptions, paint: Paint) -> str:
     """The whole text report."""
     lines = [paint(f"{report.server_info}  ({report.server})", "bold")]
+    lines.append(f"  mcp-conform {options.version}, {options.date}")
     for facts in report.facts.values():
         state = "spoken" if facts.speaks else f"not spoken: {show(facts.reason.encode(), 150)}"
         lines.append(f"  {facts.revision}  {state}")
+    lines += [paint(f"  note: {note}", "yellow") for note in report.notes]
     lines += ["", *_groups(report, paint)]
-    rows = requirements()
-    failures = report.failed_by_case()
-    for case, trials in failures.items():
-        lines += ["", *_failure(rows[case], trials, verdict, paint)]
+    found = findings(report, verdict)
+    for finding in found:
+        lines += ["", *_finding(finding, verdict, options, paint)]
+    lines += _odd_trials(report, paint)
     lines += _reasons(report, paint)
     for entry in verdict.newly_passing:
         note = f"known failure {entry} passes now: remove it from the list"
         lines += ["", paint(note, "red")]
+    if verdict.baseline is not None:
+        theirs = sum(bool(finding.sdk) for finding in found)
+        lines += [
+            "",
+            f"{theirs} findings are known of {verdict.baseline.title}, "
+            f"{len(found) - theirs} are the server's own",
+        ]
     known = {case for case, _ in verdict.known} - {trial.case for trial in verdict.unknown}
-    levels = Counter(rows[case].level for case in failures if case not in known)
-    counts = ", ".join(f"{levels[level]} {level}" for level in ("MUST", "SHOULD", "ours"))
+    counts = ", ".join(
+        f"{len(verdict.unexplained(level))} {level}" for level in ("MUST", "SHOULD", "ours")
+    )
+    starts = f"; {report.starts} starts of the server" if report.starts else ""
     lines += [
         "",
-        f"unexplained failures: {counts}; known: {len(known)}; {report.seconds:.1f} s",
+        f"unexplained failures: {counts}; known: {len(known)}; {report.seconds:.1f} s{starts}",
     ]
     lines.append(summary(report))
     return "\n".join(lines)
@@ -98,24 +122,77 @@ def _groups(report: Report, paint: Paint) -> list[str]:
     return lines
 
 
-def _failure(row: Requirement, trials: list[Trial], verdict: Verdict, paint: Paint) -> list[str]:
-    where = ", ".join(trial.revision for trial in trials)
-    lines = [
-        f"{paint('FAIL', 'red')} {paint(row.id, 'bold')} {row.level}  {row.text}",
-        f"     source: {row.source}; failed in {where}",
-    ]
+SHOWN_CASES = 4
+
+
+def _finding(finding: Finding, verdict: Verdict, options: RunOptions, paint: Paint) -> list[str]:
+    word = "known" if finding.is_known else "FAIL"
+    count = f" ({len(finding.cases)} cases)" if len(finding.cases) > 1 else ""
+    color = "yellow" if finding.is_known else "red"
+    lines = [f"{paint(word, color)} {paint(finding.level, 'bold')}  {finding.title}{count}"]
+    if finding.sdk:
+        lines.append(f"     known of {finding.sdk}")
+    if finding.hint:
+        lines.append(f"     {finding.hint}")
     shown: set[str] = set()
-    for trial in trials:
-        reason = verdict.reason(trial)
-        if reason is not None and f"known: {reason}" not in shown:
-            shown.add(f"known: {reason}")
-            lines.append(paint(f"     known: {reason}", "yellow"))
-        if trial.reason not in shown:
-            shown.add(trial.reason)
-            lines.append(f"     {show(trial.reason.encode(), 600)}")
-    for exchange in trials[0].evidence[-6:]:
+    for trial in finding.trials:
+        if trial.case in shown or len(shown) >= SHOWN_CASES:
+            continue
+        shown.add(trial.case)
+        lines += _trial(trial, [t for t in finding.trials if t.case == trial.case], verdict, paint)
+        if len(shown) == 1:
+            lines += _evidence(trial, options, paint)
+    rest = [case for case in finding.cases if case not in shown]
+    if rest:
+        lines.append(f"     also {' '.join(rest)}")
+    return lines
+
+
+def _trial(trial: Trial, trials: list[Trial], verdict: Verdict, paint: Paint) -> list[str]:
+    row = requirements()[trial.case]
+    where = ", ".join(t.revision for t in trials)
+    lines = [
+        f"     {paint(row.id, 'bold')} {row.level_in(trial.revision)} {row.text} ({where})",
+        f"       {show(trial.reason.encode('utf-8', 'backslashreplace'), 500)}",
+    ]
+    if (reason := verdict.reason(trial)) is not None:
+        lines.append(paint(f"       known: {reason}", "yellow"))
+    return lines
+
+
+def _evidence(trial: Trial, options: RunOptions, paint: Paint) -> list[str]:
+    row = requirements()[trial.case]
+    lines = [
+        f"       “{clause.quote}” {clause.link(trial.revision)}"
+        for clause in row.clauses(trial.revision)
+    ]
+    for exchange in [e for e in trial.evidence if e.data or e.head][-6:]:
         arrow = "->" if exchange.sent else "<-"
-        lines.append(paint(f"       {arrow} {show(exchange.data, 200)}", "dim"))
+        head = exchange.head.replace("\n", "; ")
+        text = " ".join(part for part in (head, show(exchange.data, 200)) if part)
+        lines.append(paint(f"       {arrow} {text}", "dim"))
+    lines.append(paint(f"       run again: {options.rerun(trial.case, trial.revision)}", "dim"))
+    return lines
+
+
+def _odd_trials(report: Report, paint: Paint) -> list[str]:
+    """The flaky trials and the errors."""
+    lines: list[str] = []
+    for status, title in (
+        ("flaky", "flaky (failed, then passed when repeated alone):"),
+        ("error", "errors (the case could not begin):"),
+    ):
+        trials = [trial for trial in report.trials if trial.status == status]
+        if trials:
+            lines += ["", paint(title, "bold")]
+        for trial in trials[:20]:
+            reason = show(trial.reason.encode("utf-8", "backslashreplace"), 300)
+            lines.append(f"  {trial.case} {trial.revision}  {reason}")
+            tail = trial.stderr[-300:] if status == "error" else b""
+            if tail.strip():
+                lines.append(paint(f"    stderr: {show(tail, 300)}", "dim"))
+        if len(trials) > 20:
+            lines.append(f"  and {len(trials) - 20} more")
     return lines
 
 

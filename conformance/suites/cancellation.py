@@ -158,6 +158,6 @@ def _instant(ctx: Context) -> None:
     for number in range(100):
         id = peer.request("tools/call", ctx.echo(str(number)))
         peer.cancel(id)
-    peer.marker()
+    peer.marker(4 * ctx.timeout)
     frame = peer.call("tools/call", ctx.echo("still here"))
     need(frame.kind == "result", f"after cancelling quick calls: {show(frame.raw)}")

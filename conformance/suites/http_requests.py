@@ -10,8 +10,9 @@ from typing import Any
 from conformance import revisions
 from conformance.check import NotApplicable, need
 from conformance.client.frames import show
+from conformance.client.http_headers import head_of, headers_for
 from conformance.client.sse import Event, EventStream
-from conformance.client.streamable_http import HttpEndpoint, Reply, headers_for
+from conformance.client.streamable_http import HttpEndpoint, Reply
 from conformance.context import Context
 
 Headers = dict[str, str | None]
@@ -67,9 +68,11 @@ def call(ctx: Context, role: str, *, id: Any = 1, token: str | None = None) -> d
     return request(ctx, "tools/call", params, id=id, token=token)
 
 
-def _headers(message: Any, more: Headers | None, session: Session | None) -> dict[str, str]:
+def _headers(
+    ctx: Context, message: Any, more: Headers | None, session: Session | None
+) -> dict[str, str]:
     handle, version = (session.handle, session.version) if session else (None, None)
-    headers = headers_for(message, handle, version)
+    headers = headers_for(message, handle, version, ctx.revision if ctx.modern else None)
     for name, value in (more or {}).items():
         for known in list(headers):
             if known.lower() == name.lower():
@@ -84,22 +87,28 @@ def post(
 ) -> Reply:
     """A correct POST of this message, with the headers in `more` changed, added or left out."""
     body = message if isinstance(message, bytes) else json.dumps(message).encode()
-    ctx.record(True, body)
-    answer = endpoint(ctx).ask("POST", body, _headers(message, more, session))
-    ctx.record(False, b"%d %s" % (answer.status, answer.body))
+    headers = _headers(ctx, message, more, session)
+    ctx.record(True, body, head_of("POST", endpoint(ctx).path, headers))
+    answer = endpoint(ctx).ask("POST", body, headers)
+    ctx.record(False, answer.body, answer.head)
     return answer
 
 
 def post_stream(ctx: Context, message: Any, session: Session | None = None) -> EventStream:
     """The same POST; the response is read as a stream."""
     body = json.dumps(message).encode()
-    ctx.record(True, body)
-    return endpoint(ctx).stream("POST", body, _headers(message, None, session))
+    headers = _headers(ctx, message, None, session)
+    ctx.record(True, body, head_of("POST", endpoint(ctx).path, headers))
+    return endpoint(ctx).stream("POST", body, headers)
 
 
 def verb(ctx: Context, name: str, session: Session, more: Headers | None = None) -> Reply:
     """Send GET or DELETE and read the whole response."""
-    return endpoint(ctx).ask(name, None, _headers(None, more, session))
+    headers = _headers(ctx, None, more, session)
+    ctx.record(True, b"", head_of(name, endpoint(ctx).path, headers))
+    answer = endpoint(ctx).ask(name, None, headers)
+    ctx.record(False, answer.body, answer.head)
+    return answer
 
 
 def get_stream(
@@ -109,8 +118,10 @@ def get_stream(
     more: Headers = {"Accept": accept, "Content-Type": None}
     if last is not None:
         more["Last-Event-ID"] = last
-    stream = endpoint(ctx).stream("GET", None, _headers(None, more, session))
-    ctx.record(False, b"GET: %d" % stream.status)  # the response has started, so the stream is open
+    headers = _headers(ctx, None, more, session)
+    ctx.record(True, b"", head_of("GET", endpoint(ctx).path, headers))
+    stream = endpoint(ctx).stream("GET", None, headers)
+    ctx.record(False, b"", str(stream.status))  # the response has started, so the stream is open
     return stream
 
 

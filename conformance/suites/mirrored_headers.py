@@ -6,7 +6,8 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import NotApplicable, case, cases_of, need
-from conformance.client.streamable_http import Reply, encoded
+from conformance.client.http_headers import encoded
+from conformance.client.streamable_http import Reply
 from conformance.context import Context
 from conformance.suites.http_requests import Headers, basic, call, code, post, request, status
 

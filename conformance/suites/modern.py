@@ -117,8 +117,16 @@ def _discover_elsewhere(ctx: Context) -> None:
 # -- the envelope ---------------------------------------------------------------------------------
 
 
+def _is_dual(ctx: Context) -> bool:
+    """Whether a bare request may mean the other era: a dual-era server without HTTP headers."""
+    legacy = ctx.settings.spoken & set(revisions.LEGACY)
+    return bool(legacy) and ctx.endpoint.transport != "http"
+
+
 @case("V03a")
 def _no_meta(ctx: Context) -> None:
+    if _is_dual(ctx):
+        raise NotApplicable("a bare request is undefined for a server of both eras")
     peer = ctx.raw()
     message = {"jsonrpc": "2.0", "id": peer.next_id(), "method": a_list(ctx), "params": {}}
     peer.send(message)
@@ -256,6 +264,8 @@ def _first_frame(ctx: Context) -> None:
 
 @case("V09")
 def _not_remembered(ctx: Context) -> None:
+    if _is_dual(ctx):
+        raise NotApplicable("a bare request is undefined for a server of both eras")
     peer = ctx.raw()
     method = a_list(ctx)
     need(peer.call(method).kind == "result", f"{method} was refused")

@@ -8,7 +8,8 @@ from typing import Any
 from conformance.check import NotApplicable, case, cases_of, need
 from conformance.client.frames import show
 from conformance.client.results import result_of
-from conformance.context import Context, walk
+from conformance.context import Context
+from conformance.discovery import walk
 
 LISTS = {
     "tools": ("tools", "tools/list", "tools", "name"),
@@ -101,8 +102,16 @@ def hints(ctx: Context, which: str) -> None:
         ctx.require("resources")
         if not ctx.facts.resources:
             raise NotApplicable("the server lists no resources")
-        frame = ctx.peer.call("resources/read", {"uri": ctx.facts.resources[0].get("uri")})
-        result = result_of(frame, "resources/read")
+        replies = [
+            ctx.peer.call("resources/read", {"uri": resource.get("uri")})
+            for resource in ctx.facts.resources[:20]
+        ]
+        good = [reply for reply in replies if reply.kind == "result"]
+        if not good:
+            raise NotApplicable("no listed resource can be read now")
+        for frame in good:
+            _hinted(result_of(frame, "resources/read"))
+        return
     else:
         capability, method, _, _ = LISTS[which]
         ctx.require(capability)
@@ -110,6 +119,10 @@ def hints(ctx: Context, which: str) -> None:
         if which == "templates" and frame.code == -32601:
             raise NotApplicable("the server has no resource templates")
         result = result_of(frame, method)
+    _hinted(result)
+
+
+def _hinted(result: dict[str, Any]) -> None:
     ttl: Any = result.get("ttlMs")
     scope = result.get("cacheScope")
     whole = isinstance(ttl, int | float) and not isinstance(ttl, bool) and float(ttl).is_integer()

@@ -8,7 +8,7 @@ import signal
 import time
 from typing import Any
 
-from conformance.check import case, cases_of, need
+from conformance.check import case, cases_of, need, opening_is_tested
 from conformance.client.frames import dump, key, show
 from conformance.client.peer import Peer
 from conformance.client.stdio import ChildWire
@@ -112,7 +112,8 @@ def _no_orphans(ctx: Context) -> None:
 
 @case("Z08")
 def _without_stderr(ctx: Context) -> None:
-    child(ctx, close_stderr=True)
+    with opening_is_tested():
+        child(ctx, close_stderr=True)
 
 
 @case("Z14")
@@ -132,10 +133,11 @@ def _stderr_is_text(ctx: Context) -> None:
 
 @case("Z15")
 def _restart(ctx: Context) -> None:
-    first, _ = child(ctx)
-    first.child.kill()
-    first.wait_exit(2)
-    _, peer = child(ctx)
+    with opening_is_tested():
+        first, _ = child(ctx)
+        first.child.kill()
+        first.wait_exit(2)
+        _, peer = child(ctx)
     need(peer.call(peer.basic).kind == "result", "after a kill the next server does not answer")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from conformance import revisions
@@ -37,7 +38,7 @@ def get(ctx: Context, name: Any, arguments: Any = None) -> Frame:
 
 def messages(ctx: Context, name: Any, arguments: Any = None) -> list[dict[str, Any]]:
     found = result_of(get(ctx, name, arguments), "prompts/get").get("messages")
-    need(isinstance(found, list) and found, f"messages is {found!r}")
+    need(isinstance(found, list), f"messages is {found!r}")
     assert isinstance(found, list)
     for message in found:
         need(
@@ -82,10 +83,15 @@ def _with_required(ctx: Context) -> tuple[dict[str, Any], list[str]]:
 
 @case("P01d")
 def _missing_argument(ctx: Context) -> None:
-    found, _ = _with_required(ctx)
-    frame = get(ctx, found.get("name"), {})
-    need(frame.kind == "error", f"a required argument is missing: {show(frame.raw)}")
-    need(frame.code == -32602, f"a missing argument gave {frame.code!r}, which is not -32602")
+    _with_required(ctx)
+    for found in ctx.facts.prompts:
+        names = required(found)
+        for missing in names:  # every argument on its own, because each may be checked elsewhere
+            given = {name: "value" for name in names if name != missing}
+            frame = get(ctx, found.get("name"), given)
+            where = f"{found.get('name')!r} without {missing!r}"
+            need(frame.kind == "error", f"{where} was served: {show(frame.raw)}")
+            need(frame.code == -32602, f"{where} gave {frame.code!r}, which is not -32602")
 
 
 @case("P01e")
@@ -110,7 +116,9 @@ def _simple(ctx: Context) -> None:
     bare = [p for p in ctx.facts.prompts if not required(p)]
     if not bare:
         raise NotApplicable("every prompt requires arguments")
-    messages(ctx, bare[0].get("name"))
+    for found in bare:
+        if get(ctx, found.get("name")).code != -32021:  # it needs a capability of the client
+            messages(ctx, found.get("name"))
 
 
 @case("P02b")
@@ -177,11 +185,29 @@ def completion(ctx: Context, value: str = "", **more: Any) -> dict[str, Any]:
 
 @case("C01a")
 def _values(ctx: Context) -> None:
-    values = completion(ctx).get("values")
-    need(isinstance(values, list), f"values is {values!r}")
-    assert isinstance(values, list)
-    need(all(isinstance(value, str) for value in values), f"values is {values!r}")
-    need(len(values) <= 100, f"{len(values)} values; 100 is the limit")
+    _ref(ctx)
+    for found in ctx.facts.prompts:
+        for argument in found.get("arguments") or []:
+            ref = {"type": "ref/prompt", "name": found.get("name")}
+            _few_values(ctx, ref, str(argument.get("name")))
+    for template in ctx.facts.templates:
+        uri = str(template.get("uriTemplate"))
+        for name in re.findall(r"\{[+#./;?&]?(\w+)", uri):
+            _few_values(ctx, {"type": "ref/resource", "uri": uri}, name)
+
+
+def _few_values(ctx: Context, ref: dict[str, Any], name: str) -> None:
+    """Complete one argument; a server may refuse arguments that it cannot complete."""
+    for start in ("", "a"):
+        frame = complete(ctx, ref, {"name": name, "value": start})
+        if frame.kind == "error":
+            continue
+        found = frame.result.get("completion")
+        values = found.get("values") if isinstance(found, dict) else None
+        need(isinstance(values, list), f"the values of {name!r} are {values!r}")
+        assert isinstance(values, list)
+        need(all(isinstance(value, str) for value in values), f"the values are {values!r}")
+        need(len(values) <= 100, f"{len(values)} values of {name!r}; 100 is the limit")
 
 
 @case("C01b")

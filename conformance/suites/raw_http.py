@@ -16,7 +16,8 @@ from threading import Thread
 from typing import Any
 
 from conformance.check import Failed, NotApplicable, case, early, need
-from conformance.client.streamable_http import Reply, headers_for
+from conformance.client.http_headers import headers_for
+from conformance.client.streamable_http import Reply
 from conformance.context import Context
 from conformance.suites.http_requests import basic, code, endpoint, post, status
 
@@ -40,7 +41,7 @@ class Line:
     def __init__(self, ctx: Context) -> None:
         where = endpoint(ctx)
         self._ctx = ctx
-        self.socket = socket.create_connection((where.host, where.port), where.timeout + 5)
+        self.socket = where.raw_socket(where.timeout + 5)
         self._reader = _Kept(self.socket.makefile("rb", buffering=0))
 
     def makefile(self, *_: Any, **__: Any) -> io.BufferedReader:

@@ -35,9 +35,19 @@ def listen(ctx: Context, peer: Peer, filter: Any, id: Any = "listen-1") -> Frame
     frame = peer.wait(belongs, ctx.timeout)
     if frame is None:
         fail("no acknowledgement")
-    if frame.code == -32601:
+    if frame.code == -32601 or (frame.kind == "error" and not _can_notify(ctx)):
         raise NotApplicable("the server offers no subscriptions")
     return frame
+
+
+def _can_notify(ctx: Context) -> bool:
+    """Whether the server declares anything that a client could subscribe to."""
+    declared = ctx.facts.capabilities
+    return any(
+        isinstance(declared.get(name), dict) and declared[name].get(flag) is True
+        for name in ("tools", "prompts", "resources")
+        for flag in ("listChanged", "subscribe")
+    )
 
 
 def acknowledged(ctx: Context, peer: Peer, filter: Any, id: Any = "listen-1") -> dict[str, Any]:

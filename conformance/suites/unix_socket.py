@@ -8,7 +8,7 @@ import stat
 import time
 
 from conformance import revisions
-from conformance.check import NotApplicable, case, need
+from conformance.check import NotApplicable, case, need, opening_is_tested
 from conformance.client.frames import show
 from conformance.client.results import result_of, text_of
 from conformance.client.unix_socket import UnixEndpoint
@@ -49,14 +49,15 @@ def _all_revisions_at_once(ctx: Context) -> None:
 
 @case("W04")
 def _client_leaves(ctx: Context) -> None:
-    staying = ctx.fresh()
-    leaving = ctx.fresh()
+    with opening_is_tested():
+        staying, leaving = ctx.fresh(), ctx.fresh()
     if ctx.has_role("slow"):
         leaving.request("tools/call", ctx.slow(5))
     leaving.wire.close()
     for _ in range(3):
         staying.marker()
-    ctx.fresh().marker()
+    with opening_is_tested():
+        ctx.fresh().marker()
 
 
 @case("W05")
@@ -118,11 +119,13 @@ def _foreign_notifications(ctx: Context) -> None:
 
 @case("W13")
 def _torn_frame(ctx: Context) -> None:
-    staying, torn = ctx.fresh(), ctx.fresh()
+    with opening_is_tested():
+        staying, torn = ctx.fresh(), ctx.fresh()
     torn.send_raw(b'{"jsonrpc":"2.0","id":1,"meth')
     torn.wire.close()
     staying.marker()
-    ctx.fresh().marker()
+    with opening_is_tested():
+        ctx.fresh().marker()
 
 
 @case("W14")

@@ -29,7 +29,7 @@ def script(tmp_path: Path, text: str) -> list[str]:
 
 
 def conform(*arguments: str) -> int:
-    return main(list(arguments))
+    return main(["--fixtures", *arguments])
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> str:
@@ -86,13 +86,14 @@ def test_a_program_that_is_not_an_mcp_server_ends_the_run_in_time(
     began = time.monotonic()
 
     status = conform(
-        *("--timeout", "0.3", "--case-timeout", "2", "--revision", "2025-11-25", "--stdio", "--"),
+        *("--timeout", "0.3", "--case-timeout", "2", "--start-seconds", "2"),
+        *("--revision", "2025-11-25", "--stdio", "--"),
         *script(tmp_path, text),
     )
 
     assert status == 2
     assert time.monotonic() - began < 25
-    assert capsys.readouterr().err.count("\n") == 1
+    assert capsys.readouterr().err.startswith("mcp-conform: ")
 
 
 def test_a_server_that_hangs_after_the_handshake_fails_its_cases(
@@ -131,7 +132,7 @@ def test_no_child_process_outlives_the_run(tmp_path: Path) -> None:
     command = script(tmp_path, text)
     conform("--timeout", "0.3", "--revision", "2025-11-25", "--stdio", "--", *command)
 
-    assert_gone(pids, at_least=3)
+    assert_gone(pids, at_least=2)
 
 
 def assert_gone(pids: Path, *, at_least: int) -> None:
@@ -185,10 +186,10 @@ def test_a_correct_server_exits_0_and_prints_the_summary_last(
 
 def test_a_failed_must_exits_1_and_a_failed_should_only_when_strict() -> None:
     options = ("--revision", "2025-11-25", "--stdio")
-    must = [*REFERENCE, "--defect", "silent-on-broken-json"]
+    must = [*REFERENCE, "--defect", "unknown-tools-succeed"]
     should = [*REFERENCE, "--defect", "odd-prompt-code"]
 
-    assert conform("--only", "J06", *options, "--", *must) == 1
+    assert conform("--only", "T08a", *options, "--", *must) == 1
     assert conform("--only", "P01c", *options, "--", *should) == 0
     assert conform("--only", "P01c", "--strict", *options, "--", *should) == 1
 
@@ -267,7 +268,7 @@ def test_list_names_every_case(capsys: pytest.CaptureFixture[str]) -> None:
 
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 12
-    assert re.match(r"J06 +MUST +stdio/unix/http +A line that is not JSON", lines[0])
+    assert re.match(r"J06 +ours +stdio/unix/http +A line that is not JSON", lines[0])
 
 
 def test_each_child_gets_its_own_directory_which_is_removed_afterwards(tmp_path: Path) -> None:
@@ -360,8 +361,18 @@ def test_html_is_one_page_without_external_resources(reports: dict[str, str]) ->
     page = reports["html"]
 
     assert page.startswith("<!doctype html>")
-    for outside in ("http://", "https://", "<script", "<link", "<img", "@import", "url("):
+    for outside in ("<script", "<link", "<img", "@import", "url("):
         assert outside not in page.lower().replace("&lt;", "\x00")
+
+
+def test_html_has_an_anchor_and_a_link_to_its_clause_for_each_failure(
+    reports: dict[str, str],
+) -> None:
+    page = reports["html"]
+
+    assert 'id="J18"' in page and 'id="finding-1"' in page
+    assert '<a href="https://www.jsonrpc.org/specification#error_object">' in page
+    assert "run again" in page and "--only J18" in page
 
 
 def test_html_escapes_hostile_bytes(reports: dict[str, str]) -> None:
@@ -377,7 +388,7 @@ def test_html_names_requirement_source_and_bytes_of_each_failure(reports: dict[s
     page = reports["html"]
 
     assert "An unknown method gets error -32601." in page
-    assert "RPC 5.1; SC" in page
+    assert "The method does not exist / is not available." in page
     assert "no/such/method" in page
     assert "a case for stdio only" in page
 

@@ -18,6 +18,7 @@ SUITE = [
     "-m",
     "conformance",
     "--strict",
+    "--fixtures",
     "--known-failures",
     "conformance/known_failures.toml",
 ]

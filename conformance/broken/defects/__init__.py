@@ -13,6 +13,7 @@ MODULES = (
     "calls",
     "shapes",
     "over_http",
+    "everywhere",
 )
 
 

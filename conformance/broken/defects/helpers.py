@@ -46,7 +46,7 @@ def failure(reply: Message, number: int, text: str = "no") -> Message:
     return {"jsonrpc": "2.0", "id": reply.get("id"), "error": {"code": number, "message": text}}
 
 
-def in_result(wanted: str, change: Callable[[Message], None]) -> Callable[..., Message]:
+def in_result(wanted: str, change: Callable[[Message], Any]) -> Callable[..., Message]:
     """A reply hook that changes the results of one method, or of one tool (`!` and its name)."""
 
     def hook(connection: Any, request: Message, reply: Message) -> Message:
@@ -59,7 +59,7 @@ def in_result(wanted: str, change: Callable[[Message], None]) -> Callable[..., M
     return hook
 
 
-def in_notification(wanted: str, change: Callable[[Message], None]) -> Callable[..., Message]:
+def in_notification(wanted: str, change: Callable[[Message], Any]) -> Callable[..., Message]:
     """A note hook that changes the params of one notification or server request."""
 
     def hook(connection: Any, note: Message) -> Message:

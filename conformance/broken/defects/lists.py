@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.broken.defects.helpers import code, failure, in_result, method, params, success
-from conformance.broken.defects.registry import Defect, add, on_message, on_reply
+from conformance.broken.defects.registry import Defect, add, on_message, on_reply, quirk
 from conformance.revisions import A, E
 
 PAGES = {
@@ -127,7 +127,7 @@ def reading(name: str, cases: str, about: str, change: Any) -> None:
     on_reply(name, cases, about)(in_result("resources/read", change))
 
 
-reading("no-contents", "R02a", "a resource has no contents", lambda r: r.update(contents=[]))
+reading("no-contents", "R02a", "a resource has no contents", lambda r: r.pop("contents"))
 reading(
     "another-uri",
     "R02b R06b",
@@ -142,11 +142,14 @@ reading(
 )
 
 
-@on_reply("everything-exists", "R03a R04a R04b R09a R09b R09c", "every uri can be read")
+@on_reply("everything-exists", "R03a R04a R04c R09a R09b R09c", "every uri can be read")
 def _(connection: Any, request: Any, reply: Any) -> Any:
     if method(request) == "resources/read" and code(reply):
         return success(reply, contents=[{"uri": "test://x", "text": ""}])
     return reply
+
+
+quirk("reads-files", "R04b", "a uri that leads out of the resources reads any file")
 
 
 @on_reply("odd-resource-code", "R03b R09d", "resource errors have a code of their own")

@@ -39,7 +39,7 @@ for name, cases, about, revision in (
     ("http-minting", "H26", "a modern client is given a session", E),
     ("http-crossed", "H34", "responses carry the id of the first request", E),
     ("http-put", "H38", "PUT is accepted", None),
-    ("http-same-handle", "S01", "every client gets the same session", D),
+    ("http-same-handle", "S01b", "every client gets the same session", D),
     ("http-missing-404", "S02a", "a missing session is answered like an unknown one", D),
     ("http-any-session", "S02b S02d", "an unknown session is served", D),
     ("http-get-any", "S02c", "the stream of an unknown session is opened", D),

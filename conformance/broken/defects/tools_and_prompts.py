@@ -21,12 +21,16 @@ from conformance.revisions import LOG_LEVEL, D, E
 
 @on_reply("unknown-tools-succeed", "T08a", "an unknown tool succeeds")
 def _(connection: Any, request: Any, reply: Any) -> Any:
-    return success(reply, content=[]) if str(tool(request)).startswith("no-such") else reply
+    return (
+        success(reply, content=[])
+        if str(tool(request)).startswith("mcp-conform-no-such")
+        else reply
+    )
 
 
 @on_reply("unknown-tools-fail-softly", "T08b", "an unknown tool gives a result with isError")
 def _(connection: Any, request: Any, reply: Any) -> Any:
-    soft = str(tool(request)).startswith("no-such")
+    soft = str(tool(request)).startswith("mcp-conform-no-such")
     return success(reply, content=[], isError=True) if soft else reply
 
 
@@ -54,12 +58,10 @@ def _(connection: Any, message: Any) -> Any:
     return message
 
 
-@on_message("any-arguments", "T10b T10c", "arguments that are not an object are ignored")
-def _(connection: Any, message: Any) -> Any:
-    found = params(message)
-    if method(message) == "tools/call" and not isinstance(found.get("arguments", {}), dict):
-        found["arguments"] = {}
-    return message
+@on_reply("any-arguments", "T10b T10c", "arguments that are not an object are ignored")
+def _(connection: Any, request: Any, reply: Any) -> Any:
+    odd = not isinstance(params(request).get("arguments", {}), dict)
+    return success(reply, content=[]) if method(request) == "tools/call" and odd else reply
 
 
 @on_message("any-name", "T10d T10e", "a call without a name calls something")

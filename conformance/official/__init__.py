@@ -1,0 +1,1 @@
+"""The official JSON schemas of the five revisions, as data."""

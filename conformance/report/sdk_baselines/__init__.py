@@ -1,0 +1,1 @@
+"""The baselines of common SDKs, as data; see `conformance.report.baselines`."""
