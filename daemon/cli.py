@@ -117,6 +117,11 @@ def _setup_commands(commands: "Any", given: list[str]) -> None:
         from daemon.commands.setup import add_arguments
 
         add_arguments(setup)
+    service = commands.add_parser("service", help="install or remove a service of this user")
+    if given[:1] == ["service"]:
+        from daemon.commands.service import add_arguments as add_service_arguments
+
+        add_service_arguments(service)
     hook = commands.add_parser("hook", help="called by the hooks of a client")
     hook.add_argument("event", metavar="EVENT", help="session-start, pre-compact or session-end")
     hook.add_argument("--client", metavar="NAME", help="client that calls")
@@ -171,7 +176,7 @@ def _run(chosen: SimpleNamespace) -> int:
             "no command given: use serve, stdio, health, status, bank, source, token, tool or stop",
         )
     given: dict[str, Any] = vars(chosen)
-    if command in ("setup", "awareness-setup"):
+    if command in ("setup", "awareness-setup", "service"):
         return _setup(chosen)
     if command == "ctx":
         return _ctx(chosen)
@@ -242,6 +247,10 @@ def _ctx(chosen: SimpleNamespace) -> int:
 
 
 def _setup(chosen: SimpleNamespace) -> int:
+    if chosen.command == "service":
+        from daemon.commands import service
+
+        return service.run(chosen)
     settings = load({}, os.environ)
     if chosen.command == "setup":
         from daemon.commands import setup
