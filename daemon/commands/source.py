@@ -119,7 +119,7 @@ def _definition(chosen: SimpleNamespace) -> dict[str, Any]:
     given: dict[str, Any] = vars(chosen)
     definition = {key: given[key] for key in _KEYS if given.get(key) is not None}
     place: str | None = given["place"]
-    kind = definition.setdefault("kind", _guess(place))
+    kind = definition["kind"] = definition.get("kind") or _guess(place)
     if place is not None:
         key = {"filesystem": "root", "script": "path"}.get(kind, "url")
         if key in definition:

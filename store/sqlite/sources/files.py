@@ -27,15 +27,23 @@ def listing(connection: Connection, source: str, under: Sequence[str]) -> list[S
     found: dict[str, SourceFile] = {}
     for condition, values in _ranges(under):
         for row in connection.execute(
-            f"SELECT source_id, '', '', '', public_id FROM documents"
-            f" WHERE source = ? AND run = ? AND {condition}"
-            f" UNION ALL SELECT {_COLUMNS} FROM source_files WHERE source = ? AND {condition}",
-            (source, SYNC_RUN, *values, source, *values),
+            f"SELECT {_COLUMNS} FROM source_files WHERE source = ? AND {condition}",
+            (source, *values),
         ):
-            entry = SourceFile(
+            found[row[0]] = SourceFile(
                 source_id=row[0], version=row[1], digest=row[2], ledger=row[3], document=row[4]
             )
-            found[entry.source_id] = entry
+        # `run` lies behind the body in a row, so it is read only for documents without an entry.
+        for source_id, document, run in connection.execute(
+            f"SELECT source_id, public_id, run FROM documents WHERE source = ? AND {condition}"
+            " AND NOT EXISTS (SELECT 1 FROM source_files"
+            " WHERE source = documents.source AND source_id = documents.source_id)",
+            (source, *values),
+        ):
+            if run == SYNC_RUN:
+                found[source_id] = SourceFile(
+                    source_id=source_id, version="", digest="", ledger="", document=document
+                )
     return list(found.values())
 
 

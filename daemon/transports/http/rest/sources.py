@@ -106,7 +106,7 @@ class SourceRoutes:
             raise Refusal(409, f"a sync of source {name} is running")
         options = RunOptions(full=body.full, allow_deletions=body.allow_deletions)
         self._tasks.start_soon(_run, sources, name, options)
-        await reply(send, 202, msgspec.json.encode({"name": name, "started": True}))
+        await reply(send, 200, msgspec.json.encode({"name": name, "started": True}))
 
 
 async def _run(sources: Sources, name: str, options: RunOptions) -> None:
