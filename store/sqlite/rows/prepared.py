@@ -50,10 +50,21 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
 def prepare(new: NewMemory, now: int, *, of_document: bool = False) -> Prepared:
     """Check a put and compute its row and its tokens."""
+    row = prepare_row(new, now, of_document=of_document)
+    return Prepared(
+        row=row,
+        tokens=tokens_of(row),
+        idempotency_key=new.idempotency_key,
+        is_fresh=new.id is None,
+    )
+
+
+def prepare_row(new: NewMemory, now: int, *, of_document: bool = False) -> ItemRow:
+    """Check a put and compute its row only."""
     check(new)
     if new.kind == "chunk" and not of_document:
         raise InvalidInput("kind", "must not be chunk: only a document has chunks")
-    row = ItemRow(
+    return ItemRow(
         id=0,
         public_id=new.id or fresh_id(_PREFIXES[new.kind], now),
         kind=new.kind,
@@ -86,12 +97,6 @@ def prepare(new: NewMemory, now: int, *, of_document: bool = False) -> Prepared:
         forgotten_at=None,
         forgotten_by=None,
         sameness=sameness(new),
-    )
-    return Prepared(
-        row=row,
-        tokens=tokens_of(row),
-        idempotency_key=new.idempotency_key,
-        is_fresh=new.id is None,
     )
 
 
