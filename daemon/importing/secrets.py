@@ -15,7 +15,8 @@ POLICIES: Final[tuple[Policy, ...]] = ("skip", "redact", "keep")
 #: A quick test that every text with a secret passes.
 _HINT: Final = re.compile(
     r"AKIA|ASIA|gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-|sk-|[rs]k_(?:live|test)_|AIza|eyJ|"
-    r"-----BEGIN|npm_|pypi-|hf_|SG\.|ya29\.|(?i:passw|pwd|secret|token|api[_ -]?key|bearer)|://",
+    r"-----BEGIN|npm_|pypi-|hf_|SG\.|ya29\.|://|"
+    r"(?i:passw|pwd|secret|(?:access|auth)[_-]?token|api[_ -]?key|bearer)",
 )
 
 _PATTERNS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (

@@ -120,8 +120,7 @@ class Stager:
                 None if memory.replaced_by is None else self._public_id(memory.replaced_by)
             ),
         )
-        origin = self._origin(memory.original_id, id)
-        self._write(id, [record, origin], memory.kind)
+        self._write(id, [record], memory.kind)
 
     def _new(self, memory: Memory, id: str) -> NewMemory:
         return NewMemory(
@@ -185,9 +184,7 @@ class Stager:
             updated_at=document.updated_at,
             provenance=_PROVENANCE,
         )
-        records = document_records(new, id, self._now)
-        records.append(self._origin(document.original_id, id))
-        self._write(id, records, "document")
+        self._write(id, document_records(new, id, self._now), "document")
 
     def _secrets(self, values: tuple[Any, ...]) -> set[str]:
         names: set[str] = set()
@@ -207,14 +204,6 @@ class Stager:
         if self._kind.keeps_ids:
             return original_id
         return derived_id(self._kind.name, original_id)
-
-    def _origin(self, original_id: str, id: str) -> dict[str, Any]:
-        return {
-            "type": "origin",
-            "system": self._kind.name,
-            "original_id": original_id,
-            "public_id": id,
-        }
 
     def _write(self, id: str, records: list[dict[str, Any]], kind: str) -> None:
         if id in self._ids:

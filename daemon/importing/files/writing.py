@@ -42,7 +42,7 @@ def items(exported: Path, skipped: Skipped) -> Iterator[dict[str, Any]]:
 
 def write_csv(records: Iterator[dict[str, Any]], file: TextIO) -> int:
     """Write a CSV file; returns the number of items."""
-    writer = csv.writer(file, lineterminator="\n")
+    writer = csv.writer(file)  # with CRLF, so that a lone carriage return is quoted too
     writer.writerow([own.CSV_MARK, *own.FIELDS])
     count = 0
     for record in records:

@@ -12,10 +12,12 @@ import orjson
 from msgspec.structs import asdict
 
 from store.model import NewDocument, NewMemory
+from store.sqlite.ids import fresh_id
 from store.sqlite.maintenance.export_format import FORMAT, VERSION
 from store.sqlite.rows.documents import DocumentRow, prepare_document
 from store.sqlite.rows.items import ItemRow
-from store.sqlite.rows.prepared import prepare_row
+from store.sqlite.rows.prepared import check, sameness
+from store.validate import check_time, encode_json
 
 #: Columns that are not exported: row numbers and the state of a forget.
 _PRIVATE: Final = frozenset(("id", "forgotten_at", "forgotten_by"))
@@ -63,16 +65,46 @@ def item_record(
     superseded_by: str | None = None,
 ) -> dict[str, Any]:
     """The record of an item from elsewhere, with its own dates; raises `InvalidInput`."""
-    row = prepare_row(new, now)
-    created = row.occurred_at if created_at is None else created_at
-    return {"type": "item"} | exported(
-        msgspec.structs.replace(
-            row,
-            created_at=created,
-            updated_at=created if updated_at is None else updated_at,
-            superseded_by=superseded_by,
-        )
-    )
+    check(new)
+    check_time("created_at", created_at)
+    check_time("updated_at", updated_at)
+    encode_json("tags", new.tags)
+    encode_json("metadata", new.metadata)
+    hash = sameness(new)
+    occurred_at = now if new.occurred_at is None else new.occurred_at
+    created = occurred_at if created_at is None else created_at
+    return {
+        "type": "item",
+        "public_id": new.id or fresh_id("imp", now),
+        "kind": new.kind,
+        "title": new.title,
+        "text": new.text,
+        "context": new.context,
+        "category": new.category,
+        "status": new.status,
+        "level": new.level,
+        "confidence": new.confidence,
+        "salience": new.salience,
+        "session": new.session,
+        "document": None,
+        "position": None,
+        "source": new.source,
+        "user": new.user,
+        "role": new.role,
+        "actor": new.actor,
+        "event_type": new.event_type,
+        "key": new.key,
+        "tags": new.tags,
+        "metadata": new.metadata,
+        "details": new.details,
+        "provenance": msgspec.to_builtins(new.provenance),
+        "occurred_at": occurred_at,
+        "created_at": created,
+        "updated_at": created if updated_at is None else updated_at,
+        "superseded_by": superseded_by,
+        "repeats": 0,
+        "sameness": None if hash is None else hash.hex(),
+    }
 
 
 def document_records(new: NewDocument, id: str, now: int) -> list[dict[str, Any]]:

@@ -50,21 +50,10 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
 def prepare(new: NewMemory, now: int, *, of_document: bool = False) -> Prepared:
     """Check a put and compute its row and its tokens."""
-    row = prepare_row(new, now, of_document=of_document)
-    return Prepared(
-        row=row,
-        tokens=tokens_of(row),
-        idempotency_key=new.idempotency_key,
-        is_fresh=new.id is None,
-    )
-
-
-def prepare_row(new: NewMemory, now: int, *, of_document: bool = False) -> ItemRow:
-    """Check a put and compute its row only."""
     check(new)
     if new.kind == "chunk" and not of_document:
         raise InvalidInput("kind", "must not be chunk: only a document has chunks")
-    return ItemRow(
+    row = ItemRow(
         id=0,
         public_id=new.id or fresh_id(_PREFIXES[new.kind], now),
         kind=new.kind,
@@ -97,6 +86,12 @@ def prepare_row(new: NewMemory, now: int, *, of_document: bool = False) -> ItemR
         forgotten_at=None,
         forgotten_by=None,
         sameness=sameness(new),
+    )
+    return Prepared(
+        row=row,
+        tokens=tokens_of(row),
+        idempotency_key=new.idempotency_key,
+        is_fresh=new.id is None,
     )
 
 
