@@ -138,6 +138,8 @@ def _resolve(name: str | None, path: str | None) -> "tuple[ForeignKind | None, P
         given = detection.absolute(path)
         if not given.exists():
             raise Exit(USAGE, f"{given}: there is no such file or folder; nothing was imported")
+        if not (given.is_file() or given.is_dir()):
+            raise Exit(USAGE, f"{given}: is neither a file nor a folder; nothing was imported")
         return kind, given
     if kind is None:
         raise Exit(

@@ -11,6 +11,7 @@ import tempfile
 import zipfile
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -114,9 +115,31 @@ def rows(path: Path, statement: str) -> Iterator[dict[str, Any]]:
 
 def load(path: Path) -> Any:
     """A JSON file."""
-    if path.stat().st_size > JSON_LIMIT:
+    status = path.stat()
+    if status.st_size > JSON_LIMIT:
         raise WrongKind(f"it is larger than {JSON_LIMIT >> 20} MiB")
+    if _has_json_lines(path):
+        raise WrongKind("it has JSON lines, not one JSON value")
+    return _load(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=1)
+def _load(path: Path, _changed: int, _size: int) -> Any:
+    """A JSON file. Detection asks several kinds, and then the file is read, so one is kept."""
     return decode(path.read_bytes())
+
+
+def _has_json_lines(path: Path) -> bool:
+    """Whether the first line is a JSON value and something follows, without reading the file."""
+    with path.open("rb") as file:
+        first = file.readline(LINE_LIMIT).strip()
+        if first[:1] not in (b"{", b"[", b'"') or not file.readline(LINE_LIMIT).strip():
+            return False
+    try:
+        orjson.loads(first)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def decode(raw: bytes) -> Any:

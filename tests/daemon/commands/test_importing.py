@@ -113,12 +113,14 @@ def test_the_usual_place_of_a_program_is_used_without_a_path(stopped_home: BankH
         (("--from", "nonsense", "x"), "--from nonsense: is not one of"),
         (("nowhere.jsonl",), "there is no such file or folder"),
         (("--secrets", "shout", "x"), "--secrets shout: is not one of skip, redact, keep"),
+        (("pipe",), "is neither a file nor a folder"),
         (("stdin",), "is of no known kind; it looks like an empty file"),
     ],
 )
 def test_wrong_arguments_are_refused(
     arguments: tuple[str, ...], message: str, stopped_home: BankHome
 ) -> None:
+    os.mkfifo(stopped_home.cwd / "pipe")
     done = run(stopped_home, "import", *arguments)
     assert done.returncode == 64
     assert message in done.stderr
