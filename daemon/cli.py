@@ -85,9 +85,34 @@ def _parse(given: list[str]) -> SimpleNamespace:
         from daemon.commands.ctx.command import add_arguments as add_ctx_arguments
 
         add_ctx_arguments(ctx)
+    _transfer_commands(commands, given)
     stop = commands.add_parser("stop", help="stop the daemon and wait until it has exited")
     stop.add_argument("--socket", metavar="PATH", help="unix socket of the daemon")
     return parser.parse_args(given, SimpleNamespace())
+
+
+def _transfer_commands(commands: Any, given: list[str]) -> None:
+    """The commands that move memories. Each adds its arguments only when it is called."""
+    taking = commands.add_parser("import", help="import memories of other programs, and exports")
+    giving = commands.add_parser("export", help="write a bank as JSON lines, Markdown or CSV")
+    if given[:1] == ["import"]:
+        from daemon.commands.importing import add_arguments
+
+        add_arguments(taking)
+    elif given[:1] == ["export"]:
+        from daemon.commands.exporting import add_arguments as add_export_arguments
+
+        add_export_arguments(giving)
+
+
+def _transfer(chosen: SimpleNamespace, settings: Settings) -> int:
+    if chosen.command == "import":
+        from daemon.commands import importing
+
+        return importing.run(chosen, settings, _administer_bank)
+    from daemon.commands import exporting
+
+    return exporting.run(chosen, settings, _administer_bank)
 
 
 def _token_commands(parser: "argparse.ArgumentParser") -> None:
@@ -216,6 +241,8 @@ def _run(chosen: SimpleNamespace) -> int:
         from daemon.commands import source
 
         return source.run(chosen, settings, _administer_source)
+    if command in ("import", "export"):
+        return _transfer(chosen, settings)
     if command == "token":
         return _token(chosen, settings)
     if command == "tool":

@@ -316,8 +316,16 @@ class Engine(Protocol):
         self, bank: str, path: Path, *, progress: Progress | None = None
     ) -> Exported: ...
     async def import_file(
-        self, bank: str, path: Path, *, progress: Progress | None = None
-    ) -> Imported: ...
+        self,
+        bank: str,
+        path: Path,
+        *,
+        progress: Progress | None = None,
+        dry_run: bool = False,
+    ) -> Imported:
+        """Add the records of an exported file. A dry run counts them and writes nothing."""
+        ...
+
     async def back_up(self, bank: str) -> BackedUp: ...
     async def backups(self, bank: str) -> list[BackedUp]: ...
     async def restore(self, bank: str, name: str) -> BackedUp:

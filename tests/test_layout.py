@@ -24,6 +24,7 @@ TESTED_BY: Final = {
     "daemon/commands": "tests/daemon/commands",
     "daemon/dialects": "tests/contracts",  # the dialects' documents, through real clients
     "daemon/fixtures": "tests/conformance",  # the tools that conformance suites call
+    "daemon/importing": "tests/daemon/importing",
     "daemon/lua": "tests/daemon/lua",
     "daemon/memory": "tests/daemon/transports/http",
     "daemon/operations": "tests/daemon/transports/http/rest",

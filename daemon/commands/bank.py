@@ -136,7 +136,7 @@ def _run(
     finally:
         progress.clear()
     if chosen.verb == "export":
-        _check_visible(request["path"], settings)
+        check_visible(request["path"], settings)
     return result
 
 
@@ -162,7 +162,7 @@ def _build_request(chosen: SimpleNamespace, settings: Settings) -> Request:
     if "path" in request:
         # A relative path is relative to this process, not to the daemon.
         path = Path(os.path.abspath(request["path"]))  # noqa: PTH100  (without following links)
-        check = _check_target if chosen.verb == "export" else _check_source
+        check = check_target if chosen.verb == "export" else _check_source
         check(path, settings, is_forced=given.get("force", False))
         request["path"] = str(path)
     return request
@@ -176,7 +176,7 @@ def _quota(text: str) -> int | None:
     return int(text)
 
 
-def _check_target(path: Path, settings: Settings, *, is_forced: bool) -> None:
+def check_target(path: Path, settings: Settings, *, is_forced: bool) -> None:
     data = settings.directories.data.resolve()
     if path.is_dir():
         raise Exit(USAGE, f"{path}: is a directory; name a file in it")
@@ -202,7 +202,7 @@ def _check_source(path: Path, _settings: Settings, *, is_forced: bool) -> None:
         raise Exit(CANNOT_CREATE, f"{path}: {error.strerror}") from None
 
 
-def _check_visible(path: str, settings: Settings) -> None:
+def check_visible(path: str, settings: Settings) -> None:
     """Fail if the daemon wrote a file that this process cannot see, as in a container."""
     if not Path(path).is_file():
         raise Exit(

@@ -181,6 +181,7 @@ _FORMATTERS: Final[dict[str, Callable[[Result], list[str]]]] = {
     "export": lambda result: [f"{result['bank']}: {result['records']} records in {result['path']}"],
     "import": lambda result: [
         f"{result['bank']}: {result['created']} records taken, {result['known']} were there already"
+        + ("; its lines do not fit its digest: it was edited or damaged" * result["edited"])
     ],
     "forget": _forgotten,
     "undo": lambda result: [f"{result['bank']}: {_items(result)} brought back"],

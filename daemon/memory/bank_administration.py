@@ -209,18 +209,31 @@ class Export(Verb, frozen=True, kw_only=True):
 
 class Import(Verb, frozen=True, kw_only=True):
     path: str
+    is_dry: ClassVar[bool] = False
 
     async def run(self, engine: Engine, progress: Progress) -> Done:
         path = _absolute(self.path)
         # Open the file here first, so that the error message is that of the file system.
         await anyio.to_thread.run_sync(lambda: path.open("rb").close())
-        taken = await engine.import_file(self.bank, path, progress=progress)
+        taken = await engine.import_file(self.bank, path, progress=progress, dry_run=self.is_dry)
         return {
             "bank": self.bank,
             "path": self.path,
             "created": taken.created,
             "known": taken.known,
+            "createdByType": dict(taken.created_by_type),
+            "knownByType": dict(taken.known_by_type),
+            "edited": taken.is_edited,
+            "dryRun": self.is_dry,
         }
+
+
+class Preview(Import, frozen=True, kw_only=True):
+    """Count the records of a file that an import would add, without changing anything."""
+
+    is_alone = False
+    is_change = False
+    is_dry = True
 
 
 class Forget(Verb, frozen=True, kw_only=True):
@@ -281,7 +294,7 @@ class Rebuild(Verb, frozen=True, kw_only=True):
 
 AnyVerb = (
     List | Create | Rename | Quota | Delete | Backup | Backups | Restore | Export | Import
-    | Forget | Undo | Erase | Check | Rebuild | Recover
+    | Forget | Undo | Erase | Check | Rebuild | Recover | Preview
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import errno
 import secrets
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -156,23 +157,48 @@ class Maintenance(BankAccess):
             return await opened.database.read(work, seconds=LONG_READ_SECONDS)
 
     async def import_file(
-        self, bank: str, path: Path, *, progress: Progress | None = None
+        self,
+        bank: str,
+        path: Path,
+        *,
+        progress: Progress | None = None,
+        dry_run: bool = False,
     ) -> Imported:
         bank, path = bank_argument(bank), path_argument("path", path)
         progress = callback("progress", progress)
         try:
-            total = await anyio.to_thread.run_sync(portability.verify, path)
+            total, is_edited = await anyio.to_thread.run_sync(portability.verify, path)
         except OSError as error:
             raise InvalidInput("path", f"cannot be read ({errno_name(error)})") from error
-        await self._banks.ensure(bank)
-        created = known = done = 0
+
+        if not dry_run:
+            await self._banks.ensure(bank)
+        is_there = any(each.name == bank for each in self._banks.all())
+        created: Counter[str] = Counter()
+        known: Counter[str] = Counter()
+        done = 0
         batches = portability.batches(path, IMPORT_BATCH)
         while batch := await anyio.to_thread.run_sync(next, batches, None):
-            new, old = await self._put(bank, partial(portability.take, records=batch))
-            created, known, done = created + new, known + old, done + len(batch)
+            if not dry_run:
+                work = partial(portability.take, records=batch, is_edited=is_edited)
+                tally = await self._put(bank, work)
+            elif is_there:
+                tally = await self._read(bank, partial(portability.compare, records=batch))
+            else:
+                tally = portability.tally_all_new(batch)
+            created += tally.created
+            known += tally.known
+            done += len(batch)
             if progress is not None:
                 progress(done, total)
-        return Imported(bank=bank, created=created, known=known)
+        return Imported(
+            bank=bank,
+            created=created.total(),
+            known=known.total(),
+            created_by_type=dict(created),
+            known_by_type=dict(known),
+            is_edited=is_edited,
+        )
 
     async def back_up(self, bank: str) -> BackedUp:
         bank = bank_argument(bank)
