@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(
     options: SimpleNamespace,
+    _settings: object = None,
     *,
     home: Path | None = None,
     platform: str = sys.platform,
