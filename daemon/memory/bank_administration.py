@@ -10,7 +10,7 @@ A bank has one operation at a time. A second one is refused with the name of the
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import anyio
 import structlog
