@@ -39,6 +39,7 @@ from store.sqlite.bank_access import LONG_READ_SECONDS, BankAccess, in_changes, 
 from store.sqlite.banks import DATABASE
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
+from store.sqlite.files import directory_fault
 from store.sqlite.maintenance import (
     backup,
     checking,
@@ -91,8 +92,11 @@ class Maintenance(BankAccess):
             degraded.add("catalogue-replaced")
         if self._banks.being_deleted:
             degraded.add("deletion-incomplete")
+        lost = directory_fault(self._catalogue.directory, self._catalogue.database.path)
+        if lost is not None:
+            degraded.add(lost)
         return EngineHealth(
-            is_ready=True,
+            is_ready=lost is None,
             degraded=tuple(sorted(degraded)),
             banks=len(self._banks.all()),
             open_banks=len(self._banks.open_banks()),
