@@ -20,6 +20,7 @@ LINES: Final = 80
 TESTED_BY: Final = {
     "daemon": "tests/daemon",  # whole processes, over each transport
     "daemon/api": "tests/daemon/api",  # through HTTP
+    "daemon/commandline": "tests/daemon/commandline",
     "daemon/bridge": "tests/daemon/bridge",
     "daemon/commands": "tests/daemon/commands",
     "daemon/dialects": "tests/contracts",  # the dialects' documents, through real clients

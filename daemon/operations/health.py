@@ -44,6 +44,8 @@ class Health(Struct, frozen=True, kw_only=True, rename="camel"):
     database: str
     rate_limiter: LimiterState
     degraded: list[str] | UnsetType = UNSET
+    #: Items in open banks that are found by keyword only, until their vectors are computed.
+    pending_vectors: int | UnsetType = UNSET
 
 
 class HealthSummary(Struct, frozen=True, kw_only=True, rename="camel"):

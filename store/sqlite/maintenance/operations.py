@@ -4,7 +4,8 @@ import errno
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -75,6 +76,15 @@ class Maintenance(BankAccess):
         bank = bank_argument(bank)
         limit, _ = page_arguments(limit)
         return await self._read(bank, lambda connection: stats.sessions(connection, limit=limit))
+
+    async def pending_vectors(self) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for opened in self._banks.open_banks():
+            with suppress(StoreError):  # closed in the meantime, or damaged: other reports say so
+                count = await self._read(opened.name, stats.pending_vectors)
+                if count:
+                    found[opened.name] = count
+        return found
 
     def health(self) -> EngineHealth:
         degraded = set(self._ranking.degraded())
