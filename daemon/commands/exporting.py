@@ -17,9 +17,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from daemon.commands import bank
-from daemon.commands.bank_report import ProgressLine
 from daemon.commands.execution import LocalRunner, execute
 from daemon.commands.output import print_lines
+from daemon.commands.progress_bar import ProgressBar
 from daemon.config import Settings
 from daemon.exit_codes import CANNOT_CREATE, OK, USAGE, Exit
 
@@ -65,7 +65,7 @@ def run(chosen: SimpleNamespace, settings: Settings, run_locally: LocalRunner) -
         check = _check_folder if is_folder else bank.check_target
         check(target, settings, is_forced=chosen.force)
     name = settings.bank or DEFAULT_BANK
-    progress = ProgressLine("export", is_shown=sys.stderr.isatty() and not chosen.json)
+    progress = ProgressBar("export", is_shown=sys.stderr.isatty() and not chosen.json)
     with tempfile.TemporaryDirectory(prefix="recalld-export-") as directory:
         exported = Path(directory) / "bank.jsonl"
         try:

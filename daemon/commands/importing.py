@@ -14,9 +14,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from daemon.commands.bank_report import ProgressLine
 from daemon.commands.execution import LocalRunner, execute
 from daemon.commands.output import print_lines
+from daemon.commands.progress_bar import ProgressBar
 from daemon.config import Settings
 from daemon.exit_codes import CANNOT_CREATE, OK, USAGE, Exit
 
@@ -100,7 +100,7 @@ def _import(
     from daemon.importing import detection, report
 
     kind, path = _resolve(chosen.kind, chosen.path)
-    progress = ProgressLine("import", is_shown=sys.stderr.isatty() and not chosen.json)
+    progress = ProgressBar("import", is_shown=sys.stderr.isatty() and not chosen.json)
     try:
         if _is_exported(path):
             return _import_own(path, chosen, settings, run_locally, name, progress)
@@ -154,7 +154,7 @@ def _resolve(name: str | None, path: str | None) -> "tuple[ForeignKind | None, P
 
 
 def _stage(
-    kind: "ForeignKind", path: Path, file: Path, policy: str, name: str, progress: ProgressLine
+    kind: "ForeignKind", path: Path, file: Path, policy: str, name: str, progress: ProgressBar
 ) -> "Staged":
     from daemon.importing.record import WrongKind
     from daemon.importing.staging import Stager
@@ -177,7 +177,7 @@ def _execute(
     settings: Settings,
     run_locally: LocalRunner,
     name: str,
-    progress: ProgressLine,
+    progress: ProgressBar,
 ) -> dict[str, Any]:
     verb = "preview" if chosen.dry_run else "import"
     request = {"verb": verb, "bank": name, "path": str(file)}
@@ -201,7 +201,7 @@ def _import_own(
     settings: Settings,
     run_locally: LocalRunner,
     name: str,
-    progress: ProgressLine,
+    progress: ProgressBar,
 ) -> dict[str, Any]:
     """Import recalld's own export. Its items are taken as they are, secrets included."""
     if chosen.kind not in (None, "jsonl"):
