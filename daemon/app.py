@@ -8,7 +8,6 @@ Everything that varies (clock, settings, surfaces) is passed down from here as a
 import asyncio
 import gc
 import os
-import signal
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -25,12 +24,19 @@ from daemon.config import Embedding, Settings
 from daemon.config.scripts import Scripts
 from daemon.dialect_names import chosen
 from daemon.exit_codes import CANNOT_CREATE, CONFIG, OK, Exit
-from daemon.memory.bank_administration import AnyVerb, Caretaker, Done, refused
+from daemon.lifetime import (
+    handle_signals,
+    ignore_signals,
+    stop_when_idle,
+    stop_when_orphaned,
+    stop_when_unreachable,
+)
+from daemon.memory.bank_administration import AnyVerb, Caretaker, refused
+from daemon.memory.verbs import Done
 from daemon.operations import directories, logs
 from daemon.operations.descriptors import Descriptors
 from daemon.operations.locks import owned
 from daemon.operations.tracing import activate, find_opentelemetry
-from daemon.rpc.connections import Connections
 from daemon.rpc.gate import Gate
 from daemon.rpc.limiter import Limiter
 from daemon.rpc.peer import DEFAULT_BANK
@@ -65,8 +71,6 @@ if TYPE_CHECKING:
 DRAIN_SECONDS: Final = 1.2
 CLOSE_SECONDS: Final = 0.3
 HOUSEKEEPING_SECONDS: Final = 30.0
-PARENT_SECONDS: Final = 2.0
-CHECK_SECONDS: Final = 2.0
 
 log: Final = structlog.get_logger()
 
@@ -182,6 +186,7 @@ def _make_services(
         caretaker=Caretaker(store.engine),
         sources=store.sources,
         api=build_api(toolkit),
+        pending=store.engine.pending_vectors,
     )
     if scripts is not None:
 
@@ -209,9 +214,17 @@ def _prepare(settings: Settings) -> None:
 
 
 async def serve(
-    settings: Settings, *, is_spawned: bool, ready: int | None, http: bool = True
+    settings: Settings,
+    *,
+    is_spawned: bool,
+    ready: int | None,
+    http: bool = True,
+    start_lock: int | None = None,
 ) -> int:
-    """`recalld serve`: listen on the unix socket and over HTTP until asked to stop."""
+    """`recalld serve`: listen on the unix socket and over HTTP until asked to stop.
+
+    `start_lock` is the lock of a takeover, held until this daemon listens.
+    """
     passed = unix.passed_socket(os.environ)
     if passed is None:
         unix.check_length(settings.socket)
@@ -220,7 +233,7 @@ async def serve(
         listener = passed or unix.bind(settings.socket, is_ours=settings.is_socket_private)
         inode = 0 if passed else settings.socket.lstat().st_ino
         try:
-            bound = _bind_http(settings) if http and not is_spawned else None
+            bound = _bind_http(settings) if http else None
             async with (
                 opened(settings) as store,
                 open_offered(settings, store.engine, store.sources) as scripts,
@@ -228,24 +241,28 @@ async def serve(
             ):
                 services = _make_services(settings, tasks, store, scripts)
                 shutdown = services.shutdown
-                _handle_signals(shutdown)
+                services.status.is_spawned = is_spawned
+                handle_signals(shutdown)
                 # HTTP first, so that `recalld status` over the socket can report its address.
                 web = await _open_http(services, bound) if bound is not None else None
                 server = await unix.listen(services.for_peers, listener)
                 log.info("daemon.ready", pid=os.getpid(), version=VERSION)
                 _report_ready(ready)
+                if start_lock is not None:
+                    os.close(start_lock)
                 tasks.start_soon(_housekeeping, services.sessions, services.limiter)
                 Watcher(store.sources, tasks).start()
                 if is_spawned:
                     files = (settings.socket, settings.lock)
+                    tasks.start_soon(stop_when_unreachable, shutdown, files)
+                if is_spawned and web is None:
                     tasks.start_soon(
-                        _stop_when_idle,
+                        stop_when_idle,
                         services.connections,
                         store.sources,
                         shutdown,
                         settings.idle_seconds,
                     )
-                    tasks.start_soon(_stop_when_unreachable, shutdown, files)
                 await shutdown.stopping.wait()
                 await _drain(services, server, web)
                 tasks.cancel_scope.cancel()
@@ -253,7 +270,7 @@ async def serve(
             listener.close()
             if inode:
                 unix.remove(settings.socket, inode)
-    _ignore_signals()
+    ignore_signals()
     log.info("daemon.stopped")
     logs.flush()
     return OK
@@ -287,18 +304,18 @@ async def serve_stdio(settings: Settings, descriptors: Descriptors) -> int:
         ):
             services = _make_services(settings, tasks, store, scripts)
             shutdown = services.shutdown
-            _handle_signals(shutdown)
+            handle_signals(shutdown)
             wire = StdioWire(services.for_peers)
             await wire.open(descriptors)
             tasks.start_soon(_housekeeping, services.sessions, services.limiter)
             tasks.start_soon(_until_input_ends, wire, shutdown)
-            tasks.start_soon(_stop_when_orphaned, shutdown, parent)
+            tasks.start_soon(stop_when_orphaned, shutdown, parent)
             await shutdown.stopping.wait()
             shutdown.depart()
             await _until_quiet(services.gate)
             await wire.shut()
             tasks.cancel_scope.cancel()
-    _ignore_signals()
+    ignore_signals()
     logs.flush()
     return OK
 
@@ -345,71 +362,6 @@ async def call_tool(settings: Settings, name: str, arguments: Mapping[str, Any])
 async def _until_input_ends(wire: StdioWire, shutdown: Shutdown) -> None:
     await wire.serve()
     shutdown.stop()
-
-
-async def _stop_when_orphaned(shutdown: Shutdown, parent: int) -> None:
-    """Stop when the client dies, even if another process still holds our input open."""
-    while os.getppid() == parent:  # noqa: ASYNC110  (there is no event to wait for)
-        await anyio.sleep(PARENT_SECONDS)
-    log.info("daemon.orphaned")
-    shutdown.stop()
-
-
-def _handle_signals(shutdown: Shutdown) -> None:
-    """SIGTERM and SIGINT start an orderly shutdown; SIGHUP is ignored.
-
-    These are plain handlers, not the event loop's: asyncio removes its own when the loop closes,
-    and a second signal at that moment would end the process with the wrong exit code.
-    """
-    loop = asyncio.get_running_loop()
-
-    def stop(_number: int, _frame: object) -> None:
-        loop.call_soon_threadsafe(shutdown.stop)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-
-def _ignore_signals() -> None:
-    """The process is about to exit; a signal now must not change its exit code."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
-
-
-async def _stop_when_idle(
-    connections: Connections, sources: Sources, shutdown: Shutdown, idle_seconds: float
-) -> None:
-    """Stop a daemon that a bridge started after `idle_seconds` without a connection or a sync."""
-    while True:
-        idle = time.monotonic() - connections.idle_since
-        if not len(connections) and not sources.is_busy and idle >= idle_seconds:
-            log.info("daemon.idle", seconds=round(idle))
-            shutdown.stop()
-            return
-        is_idle = not len(connections) and not sources.is_busy
-        pause = idle_seconds - idle if is_idle else min(idle_seconds, 5.0)
-        await anyio.sleep(max(0.05, pause))
-
-
-async def _stop_when_unreachable(shutdown: Shutdown, files: tuple[Path, ...]) -> None:
-    """Stop when the socket or the lock file is gone: no client can reach this daemon any more.
-
-    Acknowledged writes are on disk already, or were deleted with the directory. Attached bridges
-    find or start the next daemon.
-    """
-    ours = [_inode(path) for path in files]
-    while [_inode(path) for path in files] == ours:  # noqa: ASYNC110  (there is no event)
-        await anyio.sleep(CHECK_SECONDS)
-    log.warning("daemon.unreachable", gone=[p.name for p in files if _inode(p) is None])
-    shutdown.stop()
-
-
-def _inode(path: Path) -> int | None:
-    try:
-        return path.lstat().st_ino
-    except OSError:
-        return None
 
 
 async def _housekeeping(sessions: SessionKeeper, limiter: Limiter) -> None:

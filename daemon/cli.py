@@ -3,13 +3,18 @@
 import os
 import sys
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from daemon.config import Settings, load, unknown_variables
-from daemon.exit_codes import INTERNAL, UNAVAILABLE, USAGE, Exit, leaves
+from daemon.config import Settings, unknown_variables
+from daemon.config import load as load_settings
+from daemon.exit_codes import INTERNAL, OK, UNAVAILABLE, Exit, leaves
+
+#: Commands whose options `--bank`, `--dialects` … are not settings of this process.
+OWN_FLAGS = frozenset({"setup", "awareness-setup", "hook", "service"})
+#: Commands that use rich on a terminal.
+IN_COLOUR = frozenset({"search", "recent", "list", "show"})
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Mapping
 
 
@@ -23,122 +28,9 @@ def _parse_plain_health(given: list[str]) -> SimpleNamespace | None:
 
 
 def _parse(given: list[str]) -> SimpleNamespace:
-    import argparse
+    from daemon.commandline.parser import parse
 
-    from daemon.version import VERSION
-
-    class Parser(argparse.ArgumentParser):
-        """Reports a usage error as one line and a documented exit code."""
-
-        def error(self, message: str) -> NoReturn:
-            raise Exit(USAGE, f"{message} (see {self.prog} --help)")
-
-    parser = Parser(prog="recalld", description="Memory daemon for AI agents.")
-    parser.add_argument("--version", action="version", version=f"recalld {VERSION}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-
-    serve = commands.add_parser("serve", help="run the daemon in the foreground")
-    _server_flags(serve)
-    serve.add_argument("--bind", metavar="HOST:PORT", help="address to listen on for HTTP")
-    serve.add_argument("--no-http", action="store_true", help="do not listen for HTTP")
-    serve.add_argument("--spawned", action="store_true", help=argparse.SUPPRESS)
-    serve.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
-
-    stdio = commands.add_parser("stdio", help="serve MCP on stdin and stdout, for an MCP client")
-    _server_flags(stdio)
-    stdio.add_argument(
-        "--embedded", action="store_true", help="run the engine in this process, without a daemon"
-    )
-
-    for name, about in (
-        ("health", "check the daemon; exit code 0 healthy, 1 degraded, 2 unreachable"),
-        ("status", "show the running daemon, its connections and sessions"),
-    ):
-        probe = commands.add_parser(name, help=about)
-        probe.add_argument("--socket", metavar="PATH", help="unix socket of the daemon")
-        probe.add_argument("--json", action="store_true", help="print JSON")
-    _token_commands(
-        commands.add_parser("token", help="create, list and revoke bearer tokens for HTTP")
-    )
-    bank = commands.add_parser(
-        "bank", help="manage banks: list, back up, export, import, erase, check …"
-    )
-    if given[:1] == ["bank"]:  # building its parsers takes milliseconds that other commands save
-        from daemon.commands.bank import add_arguments
-
-        add_arguments(bank)
-    source = commands.add_parser(
-        "source", help="manage document sources: add, list, show, sync, watch, test, remove"
-    )
-    if given[:1] == ["source"]:
-        from daemon.commands.source import add_arguments as add_source_arguments
-
-        add_source_arguments(source)
-    tool = commands.add_parser("tool", help="write, test and list Lua tools")
-    if given[:1] == ["tool"]:
-        from daemon.commands.tool import add_arguments as add_tool_arguments
-
-        add_tool_arguments(tool)
-    _setup_commands(commands, given)
-    ctx = commands.add_parser("ctx", help="the commands of Context Harness, with its ctx.toml")
-    if given[:1] == ["ctx"]:
-        from daemon.commands.ctx.command import add_arguments as add_ctx_arguments
-
-        add_ctx_arguments(ctx)
-    stop = commands.add_parser("stop", help="stop the daemon and wait until it has exited")
-    stop.add_argument("--socket", metavar="PATH", help="unix socket of the daemon")
-    return parser.parse_args(given, SimpleNamespace())
-
-
-def _token_commands(parser: "argparse.ArgumentParser") -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    add = verbs.add_parser("add", help="create a token; it is printed once")
-    add.add_argument("name", metavar="NAME", help="name of the token, used in logs")
-    add.add_argument(
-        "--bank",
-        metavar="B",
-        action="append",
-        dest="banks",
-        default=[],
-        help="bank that the token may access; repeatable; all banks by default",
-    )
-    add.add_argument("--read-only", action="store_true", help="allow reading only")
-    listing = verbs.add_parser("list", help="list names and rights, without the tokens")
-    revoke = verbs.add_parser("revoke", help="revoke a token")
-    revoke.add_argument("name", metavar="NAME")
-    for verb in (add, listing, revoke):
-        verb.add_argument("--file", metavar="PATH", dest="token_file", help="token file to use")
-
-
-def _setup_commands(commands: "Any", given: list[str]) -> None:
-    """The commands that connect clients. Each adds its arguments only when it is called."""
-    setup = commands.add_parser("setup", help="connect MCP clients to recalld")
-    if given[:1] == ["setup"]:
-        from daemon.commands.setup import add_arguments
-
-        add_arguments(setup)
-    hook = commands.add_parser("hook", help="called by the hooks of a client")
-    hook.add_argument("event", metavar="EVENT", help="session-start, pre-compact or session-end")
-    hook.add_argument("--client", metavar="NAME", help="client that calls")
-    hook.add_argument("--bank", metavar="NAME", help="bank to read and write")
-    awareness = commands.add_parser(
-        "awareness-setup", help="write the rules and the MCP file of an IDE for Awareness"
-    )
-    if given[:1] == ["awareness-setup"]:
-        from daemon.commands.awareness_setup import add_arguments as add_awareness_arguments
-
-        add_awareness_arguments(awareness)
-
-
-def _server_flags(parser: "argparse.ArgumentParser") -> None:
-    parser.add_argument("--socket", metavar="PATH", help="path of the unix socket")
-    parser.add_argument("--fixtures", action="store_true", default=None, help="serve test fixtures")
-    parser.add_argument("--dialects", metavar="A,B", help="dialects to serve; all by default")
-    parser.add_argument(
-        "--bank",
-        metavar="NAME",
-        help="bank for tools that name none; auto: one bank per repository",
-    )
+    return parse(given)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -166,22 +58,23 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(chosen: SimpleNamespace) -> int:
     command = chosen.command
     if command is None:
-        raise Exit(
-            USAGE,
-            "no command given: use serve, stdio, health, status, bank, source, token, tool or stop",
-        )
+        from daemon.commandline.parser import help_text
+
+        sys.stdout.write(help_text())
+        return OK
     given: dict[str, Any] = vars(chosen)
-    if command in ("setup", "awareness-setup"):
-        return _setup(chosen)
     if command == "ctx":
         return _ctx(chosen)
+    if command in OWN_FLAGS:
+        return _run_from_table(chosen, load_settings({}, os.environ))
     named = ["socket", "fixtures", "dialects", "bind", "token_file"]
-    if command not in ("bank", "source"):  # there it does not name the bank for tools
+    # In these commands, --bank does not name the bank for tools.
+    if command not in ("bank", "source", "import", "export"):
         named.append("bank")
     flags = {f"server.{name}": given[name] for name in named if given.get(name) is not None}
     if command == "stdio":
         _check_descriptors()
-    settings = load(flags, os.environ)
+    settings = load_settings(flags, os.environ)
     if command != "health" and not given.get("spawned"):
         for warning in unknown_variables(os.environ):
             sys.stderr.write(f"recalld: {warning}\n")
@@ -192,6 +85,8 @@ def _run(chosen: SimpleNamespace) -> int:
 
         # A daemon that a bridge started has no project; each bridge sends its own bank.
         settings.bank = "" if given.get("spawned") else bank_of(Path.cwd())
+    if command == "stdio":
+        _explain_on_a_terminal()
     if command == "stdio" and not chosen.embedded:
         from daemon.bridge.process import Bridge
 
@@ -211,14 +106,34 @@ def _run(chosen: SimpleNamespace) -> int:
         from daemon.commands import source
 
         return source.run(chosen, settings, _administer_source)
+    if command in ("import", "export"):
+        return _transfer(chosen, settings)
     if command == "token":
         return _token(chosen, settings)
-    if command == "tool":
-        _without_rich()
-        from daemon.commands import tool
+    if command in ("serve", "stdio"):
+        return _serve(command, chosen, settings)
+    return _run_from_table(chosen, settings)
 
-        return tool.run(chosen, settings)
-    return _serve(command, chosen, settings)
+
+def _run_from_table(chosen: SimpleNamespace, settings: Settings) -> int:
+    from daemon.commandline.parser import find, load
+
+    command = find(chosen.command)
+    assert command is not None
+    if command.name not in IN_COLOUR:
+        _without_rich()
+    code: int = load(command.run)(chosen, settings)
+    return code
+
+
+def _explain_on_a_terminal() -> None:
+    """A person who runs `recalld stdio` would otherwise see nothing happen."""
+    if os.isatty(0):
+        sys.stderr.write(
+            "recalld stdio is started by MCP clients and waits for JSON-RPC messages on stdin.\n"
+            "`recalld setup` connects a client; `recalld add` and `recalld search` work at a"
+            " prompt.\nPress Ctrl-D to end.\n"
+        )
 
 
 def _ctx(chosen: SimpleNamespace) -> int:
@@ -241,15 +156,14 @@ def _ctx(chosen: SimpleNamespace) -> int:
     return run_ctx(chosen, callbacks)
 
 
-def _setup(chosen: SimpleNamespace) -> int:
-    settings = load({}, os.environ)
-    if chosen.command == "setup":
-        from daemon.commands import setup
+def _transfer(chosen: SimpleNamespace, settings: Settings) -> int:
+    if chosen.command == "import":
+        from daemon.commands import importing
 
-        return setup.run(chosen, settings)
-    from daemon.commands import awareness_setup
+        return importing.run(chosen, settings, _administer_bank)
+    from daemon.commands import exporting
 
-    return awareness_setup.run(chosen, settings)
+    return exporting.run(chosen, settings, _administer_bank)
 
 
 def _token(chosen: SimpleNamespace, settings: Settings) -> int:
@@ -311,14 +225,20 @@ def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
 
     if descriptors is not None:
         return anyio.run(app.serve_stdio, settings, descriptors)
+    lock = None
     if chosen.spawned:
         os.chdir("/")
+    else:
+        from daemon.bridge.attach import take_over
+
+        lock = take_over(settings)
     return anyio.run(
         lambda: app.serve(
             settings,
             is_spawned=chosen.spawned,
             ready=chosen.ready_fd,
             http=not chosen.no_http,
+            start_lock=lock,
         )
     )
 

@@ -23,7 +23,6 @@ EVERY = 5
 def main() -> None:
     import numpy as np
 
-    from store.embedding.embedder import Identity
     from store.embedding.minilm import model, tokens
     from store.embedding.minilm.wordpiece import WordPieces, load_vocabulary
 
@@ -31,9 +30,8 @@ def main() -> None:
     if weights is None:
         sys.exit("the model's package is not installed")
     vocabulary = load_vocabulary()
-    session, _keep = model._session(weights, Identity(
-        name=model.NAME, revision=model.SHA256[:16], dims=model.DIMS
-    ))  # fmt: skip
+    session, _keep = model._session(weights, model.SHA256)
+
     pieces, skipped = WordPieces(vocabulary), tokens.skipped_pieces(vocabulary)
     words = [word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 2]
     rows: list[Any] = []

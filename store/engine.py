@@ -303,6 +303,10 @@ class Engine(Protocol):
         ...
 
     def health(self) -> EngineHealth: ...
+    async def pending_vectors(self) -> Mapping[str, int]:
+        """The number of items without a vector in each open bank that has such items."""
+        ...
+
     async def check(self, bank: str) -> Checked: ...
     async def repair(self, bank: str) -> Checked:
         """Move damaged rows out of the bank, rebuild derived data where needed, and check again."""
@@ -316,8 +320,16 @@ class Engine(Protocol):
         self, bank: str, path: Path, *, progress: Progress | None = None
     ) -> Exported: ...
     async def import_file(
-        self, bank: str, path: Path, *, progress: Progress | None = None
-    ) -> Imported: ...
+        self,
+        bank: str,
+        path: Path,
+        *,
+        progress: Progress | None = None,
+        dry_run: bool = False,
+    ) -> Imported:
+        """Add the records of an exported file. A dry run counts them and writes nothing."""
+        ...
+
     async def back_up(self, bank: str) -> BackedUp: ...
     async def backups(self, bank: str) -> list[BackedUp]: ...
     async def restore(self, bank: str, name: str) -> BackedUp:

@@ -20,10 +20,12 @@ LINES: Final = 80
 TESTED_BY: Final = {
     "daemon": "tests/daemon",  # whole processes, over each transport
     "daemon/api": "tests/daemon/api",  # through HTTP
+    "daemon/commandline": "tests/daemon/commandline",
     "daemon/bridge": "tests/daemon/bridge",
     "daemon/commands": "tests/daemon/commands",
     "daemon/dialects": "tests/contracts",  # the dialects' documents, through real clients
     "daemon/fixtures": "tests/conformance",  # the tools that conformance suites call
+    "daemon/importing": "tests/daemon/importing",
     "daemon/lua": "tests/daemon/lua",
     "daemon/memory": "tests/daemon/transports/http",
     "daemon/operations": "tests/daemon/transports/http/rest",

@@ -14,14 +14,15 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from daemon.bridge import daemon_identity
 from daemon.config import Settings
-from daemon.exit_codes import CANNOT_CREATE, UNAVAILABLE, Exit
+from daemon.exit_codes import CANNOT_CREATE, LOCKED, UNAVAILABLE, Exit
 from daemon.operations import directories
 
 _NOT_LISTENING: Final = (errno.ENOENT, errno.ENOTDIR, errno.ECONNREFUSED)
+ASK_SECONDS: Final = 10.0
 MAX_LOG_BYTES: Final = 5 * 1024 * 1024
 #: Variables of one client. Each bridge sends its own values when it attaches, so a daemon that it
 #: starts does not inherit them.
@@ -58,6 +59,108 @@ def connect(path: Path, timeout: float | None = None) -> socket.socket | None:
             raise Exit(UNAVAILABLE, f"{path}: the daemon is too busy to accept") from None
         raise Exit(UNAVAILABLE, f"{path}: {error.strerror or error}") from None
     return link
+
+
+def replace(settings: Settings, link: socket.socket) -> None:
+    """Stop an older daemon and start one of this version, with the same HTTP address.
+
+    Other bridges that lose the old daemon wait for the start lock, so that none of them starts a
+    daemon without HTTP in between.
+    """
+    deadline = time.monotonic() + settings.start_seconds
+    lock = acquire_start_lock(settings, "is replacing an older daemon")
+    try:
+        http = _http_address(settings)
+        _ask(link, "recalld/stop")
+        link.settimeout(None)
+        while link.recv(65_536):
+            pass
+        other = connect(settings.socket)
+        if other is not None:  # another process was faster
+            other.close()
+            return
+        _wait_for_lock(settings, deadline)
+        try:
+            _start(settings, deadline, http)
+        except Exit:
+            if not http:
+                raise
+            _start(settings, deadline)  # the address is taken: MCP over stdio is more important
+    finally:
+        os.close(lock)
+
+
+def take_over(settings: Settings) -> int | None:
+    """Stop a daemon that a client started, so that this process can be the daemon.
+
+    Returns the start lock, to be closed when this process listens; None if no daemon runs. A daemon
+    that somebody else started with `recalld serve` is left alone.
+    """
+    link = connect(settings.socket, ASK_SECONDS)
+    if link is None:
+        return None
+    lock = acquire_start_lock(settings, "(recalld serve) is taking over")
+    try:
+        with link:
+            status = _ask(link, "recalld/status")
+            if not status.get("spawned", status.get("http") is None):
+                raise Exit(
+                    LOCKED,
+                    f"`recalld serve` runs already, as pid {status.get('pid')}; stop it first"
+                    " (recalld stop)",
+                )
+            _ask(link, "recalld/stop")
+        _wait_for_lock(settings, time.monotonic() + settings.start_seconds)
+    except (OSError, ValueError, KeyError, TypeError):
+        os.close(lock)
+        message = f"the daemon at {settings.socket} does not answer as recalld does"
+        raise Exit(UNAVAILABLE, message) from None
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _http_address(settings: Settings) -> str:
+    """The address at which a running daemon serves HTTP; empty if it does not."""
+    link = connect(settings.socket, ASK_SECONDS)
+    if link is None:
+        return ""
+    with link:
+        url = _ask(link, "recalld/status").get("http")
+    return url.partition("://")[2].strip("/") if isinstance(url, str) else ""
+
+
+def _ask(link: socket.socket, method: str) -> dict[str, Any]:
+    """Send a request without parameters; ValueError, KeyError or OSError if there is no result."""
+    import json
+
+    request: dict[str, Any] = {"jsonrpc": "2.0", "id": "recalld-attach", "method": method}
+    link.settimeout(ASK_SECONDS)
+    link.sendall(json.dumps(request).encode() + b"\n")
+    line = b""
+    while not line.endswith(b"\n"):
+        chunk = link.recv(65_536)
+        if not chunk:
+            raise ConnectionResetError
+        line += chunk
+    result: dict[str, Any] = json.loads(line)["result"]
+    return result
+
+
+def _wait_for_lock(settings: Settings, deadline: float) -> None:
+    """Wait until a stopping daemon has released the data directory."""
+    try:
+        lock = os.open(settings.lock, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        while not _try_lock(lock):
+            if time.monotonic() > deadline:
+                raise Exit(UNAVAILABLE, "the old daemon has not exited yet; try again")
+            time.sleep(0.005)
+    finally:
+        os.close(lock)
 
 
 def connect_or_start(settings: Settings) -> socket.socket:
@@ -114,13 +217,17 @@ def _try_lock(lock: int) -> bool:
     return True
 
 
-def _start(settings: Settings, deadline: float) -> None:
-    """Start a daemon that outlives this process, and wait until it listens."""
+def _start(settings: Settings, deadline: float, http: str = "") -> None:
+    """Start a daemon that outlives this process, and wait until it listens.
+
+    With `http`, an address, the daemon serves HTTP there and does not end when it is idle.
+    """
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     log = _open_log(settings.log_file)
     # -P: do not import a folder named `daemon` from the current directory.
-    arguments = [sys.executable, "-P", "-m", "daemon", "serve", "--spawned", "--no-http"]
+    arguments = [sys.executable, "-P", "-m", "daemon", "serve", "--spawned"]
+    arguments += ["--bind", http] if http else ["--no-http"]
     arguments += ["--ready-fd", str(writing), "--socket", str(settings.socket)]
     if settings.fixtures:
         arguments.append("--fixtures")

@@ -376,9 +376,7 @@ class Bridge:
         result = answer["result"]
         if _version(result["version"]) < _version(VERSION):
             # This program is newer: the old daemon finishes its calls and exits.
-            _exchange(link, "recalld/stop", {})
-            while link.recv(CHUNK):
-                pass
+            attach.replace(settings, link)
             return False
         self._session = result["session"]
         self._pending.retry_safe = frozenset(result["retrySafe"])

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from daemon.commands import bank_report
 from daemon.commands.execution import LocalRunner, Request, execute
 from daemon.commands.output import print_lines
+from daemon.commands.progress_bar import ProgressBar
 from daemon.config import Settings
+from daemon.config.parsers import parse_size
 from daemon.exit_codes import CANNOT_CREATE, DEGRADED, OK, UNAVAILABLE, USAGE, Exit
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
     def verb(name: str, about: str, *, bank: bool = True) -> "argparse.ArgumentParser":
         added = verbs.add_parser(name, help=about, description=about)
         if bank:
-            added.add_argument("bank", metavar="BANK")
+            added.add_argument("bank", metavar="BANK", help="name of the bank")
         added.add_argument("--json", action="store_true", help="print JSON")
         added.add_argument("--socket", metavar="PATH", help="unix socket of the daemon")
         return added
@@ -48,15 +50,15 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
     verb("list", "list all banks with items, size, quota and creation date", bank=False)
     verb("recover", "list banks again that are on disk but not in the catalogue", bank=False)
     create = verb("create", "create an empty bank")
-    create.add_argument("--quota", metavar="BYTES", help="maximum size in bytes")
-    verb("rename", "rename a bank").add_argument("new", metavar="NEW")
+    create.add_argument("--quota", metavar="SIZE", help="maximum size, such as 5GB")
+    verb("rename", "rename a bank").add_argument("new", metavar="NEW", help="new name")
     quota = verb("quota", "set or remove the maximum size of a bank")
-    quota.add_argument("quota", metavar="BYTES|none")
+    quota.add_argument("quota", metavar="SIZE|none", help="maximum size, such as 5GB")
     delete = verb("delete", "delete a bank with its content and its backups")
     verb("backup", "create a verified backup of a bank; the last five are kept")
     verb("backups", "list the backups of a bank")
     restore = verb("restore", "replace a bank by a backup; the bank is backed up first")
-    restore.add_argument("backup", metavar="BACKUP")
+    restore.add_argument("backup", metavar="BACKUP", help="name that `backups` shows")
     export = verb("export", "write a bank to a file of JSON lines")
     export.add_argument("path", metavar="FILE", help="file to create; - for stdout")
     export.add_argument("--force", action="store_true", help="replace FILE if it exists")
@@ -69,11 +71,12 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
     undo.add_argument("undo", metavar="TOKEN", help="token that `forget` printed")
     erase = verb("erase", "delete items or documents and every copy in recalld's files")
     for command in (forget, erase):
-        command.add_argument("ids", metavar="ID", nargs="+")
+        command.add_argument("ids", metavar="ID", nargs="+", help="id of an item")
     for command in (erase, delete):
         command.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     check = verb("check", "verify every row, word and vector; exit code 1 when there are problems")
     check.add_argument("--repair", action="store_true", help="repair problems, then check again")
+    verb("index", "compute the pending vectors now and wait for them")
     verb("rebuild", "rebuild the word index and the vectors from the rows")
 
 
@@ -128,15 +131,13 @@ def _run(
     request = _build_request(chosen, settings)
     if chosen.verb in IRREVERSIBLE and not chosen.yes and not _is_confirmed(request):
         return None
-    progress = bank_report.ProgressLine(
-        chosen.verb, is_shown=sys.stderr.isatty() and not chosen.json
-    )
+    progress = ProgressBar(chosen.verb, is_shown=sys.stderr.isatty() and not chosen.json)
     try:
         result = execute("bank", request, settings, run_locally, progress.update)
     finally:
         progress.clear()
     if chosen.verb == "export":
-        _check_visible(request["path"], settings)
+        check_visible(request["path"], settings)
     return result
 
 
@@ -162,7 +163,7 @@ def _build_request(chosen: SimpleNamespace, settings: Settings) -> Request:
     if "path" in request:
         # A relative path is relative to this process, not to the daemon.
         path = Path(os.path.abspath(request["path"]))  # noqa: PTH100  (without following links)
-        check = _check_target if chosen.verb == "export" else _check_source
+        check = check_target if chosen.verb == "export" else _check_source
         check(path, settings, is_forced=given.get("force", False))
         request["path"] = str(path)
     return request
@@ -171,12 +172,13 @@ def _build_request(chosen: SimpleNamespace, settings: Settings) -> Request:
 def _quota(text: str) -> int | None:
     if text == "none":
         return None
-    if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**63:
-        raise Exit(USAGE, f"{text!r} is not a number of bytes; use one from 1 on, or none")
-    return int(text)
+    size = parse_size(text)
+    if size is None or not 0 < size < 2**63:
+        raise Exit(USAGE, f"{text!r} is not a size; use bytes, 500MB, 5GB, 2GiB or none")
+    return size
 
 
-def _check_target(path: Path, settings: Settings, *, is_forced: bool) -> None:
+def check_target(path: Path, settings: Settings, *, is_forced: bool) -> None:
     data = settings.directories.data.resolve()
     if path.is_dir():
         raise Exit(USAGE, f"{path}: is a directory; name a file in it")
@@ -202,7 +204,7 @@ def _check_source(path: Path, _settings: Settings, *, is_forced: bool) -> None:
         raise Exit(CANNOT_CREATE, f"{path}: {error.strerror}") from None
 
 
-def _check_visible(path: str, settings: Settings) -> None:
+def check_visible(path: str, settings: Settings) -> None:
     """Fail if the daemon wrote a file that this process cannot see, as in a container."""
     if not Path(path).is_file():
         raise Exit(

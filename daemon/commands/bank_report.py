@@ -1,46 +1,12 @@
-"""Output of `recalld bank` for people: result lines, tables and a progress line.
+"""Output of `recalld bank` for people: result lines and tables.
 
 Results are the same objects that `--json` prints. Standard library only.
 """
 
-import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 Result = dict[str, Any]
-
-INTERVAL_SECONDS: Final = 0.1
-
-
-class ProgressLine:
-    """A line on a terminal that shows the progress of a command and is cleared at the end."""
-
-    def __init__(self, verb: str, *, is_shown: bool) -> None:
-        self._verb = verb
-        self._is_shown = is_shown
-        self._shown_at = float("-inf")
-        self._width = 0
-
-    def update(self, done: int, total: int, message: str = "") -> None:
-        """Show the progress, at most once per interval; may be called from another thread."""
-        now = time.monotonic()
-        if not self._is_shown or not total or now - self._shown_at < INTERVAL_SECONDS:
-            return
-        self._shown_at = now
-        self.show(f"{self._verb}: {done:,} of {total:,} ({done * 100 // total} %)")
-
-    def show(self, line: str) -> None:
-        """Replace the line."""
-        self._width = max(self._width, len(line))
-        sys.stderr.write(f"\r{line:{self._width}}")
-        sys.stderr.flush()
-
-    def clear(self) -> None:
-        if self._width:
-            sys.stderr.write(f"\r{'':{self._width}}\r")
-            sys.stderr.flush()
-            self._width = 0
 
 
 def lines(verb: str, result: Result) -> list[str]:
@@ -181,11 +147,13 @@ _FORMATTERS: Final[dict[str, Callable[[Result], list[str]]]] = {
     "export": lambda result: [f"{result['bank']}: {result['records']} records in {result['path']}"],
     "import": lambda result: [
         f"{result['bank']}: {result['created']} records taken, {result['known']} were there already"
+        + ("; its lines do not fit its digest: it was edited or damaged" * result["edited"])
     ],
     "forget": _forgotten,
     "undo": lambda result: [f"{result['bank']}: {_items(result)} brought back"],
     "erase": _erased,
     "check": _checked,
     "rebuild": _checked,
+    "index": lambda result: [f"{result['bank']}: {result['pendingVectors']} vectors are pending"],
     "recover": _recovered,
 }

@@ -47,7 +47,7 @@ def execute(
         finally:
             os.close(lock)
     with link:
-        return _execute_in_daemon(link, command, request, settings, show)
+        return execute_in_daemon(link, command, request, settings, show)
 
 
 def _lock(settings: Settings, activity: str) -> int:
@@ -58,7 +58,7 @@ def _lock(settings: Settings, activity: str) -> int:
         raise Exit(LOCKED if exit.code == UNAVAILABLE else exit.code, exit.message) from None
 
 
-def _execute_in_daemon(
+def execute_in_daemon(
     link: socket.socket,
     command: str,
     request: Request,

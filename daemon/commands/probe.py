@@ -115,18 +115,35 @@ def _health_lines(found: dict[str, Any]) -> list[str]:
         f"{sessions['active']} of {sessions['total']} sessions active, "
         f"database {found['database']}"
     )
-    return [summary, *(f"  {reason}" for reason in found.get("degraded", []))]
+    pending = found.get("pendingVectors", 0)
+    waiting = [f"  {pending} vectors are pending; until then these match by keyword only"]
+    degraded: list[str] = [f"  {reason}" for reason in found.get("degraded", [])]
+    return [summary, *degraded, *(waiting if pending else [])]
 
 
 def _status_lines(found: dict[str, Any]) -> list[str]:
     sessions = found["sessions"]
-    return [
-        f"recalld {found['version']}, pid {found['pid']}, up {found['uptime']} s",
-        f"  socket       {found['socket']}",
-        f"  data         {found['data']}",
-        f"  connections  {found['connections']}, {found['inFlight']} calls in flight",
-        f"  sessions     {sessions['total']}, {sessions['active']} active",
+    rows = [
+        ("socket", found["socket"]),
+        ("http", found.get("http") or "off (`recalld serve` turns it on)"),
+        ("data", found["data"]),
+        ("config", found.get("config")),
+        ("log", found.get("log") or "stderr of `recalld serve`"),
+        ("connections", f"{found['connections']}, {found['inFlight']} calls in flight"),
+        ("sessions", f"{sessions['total']}, {sessions['active']} active"),
+        ("pending", f"{found.get('pendingVectors', 0)} vectors"),
     ]
+    lines = [f"recalld {found['version']}, pid {found['pid']}, up {found['uptime']} s"]
+    lines += [f"  {name:12} {value}" for name, value in rows if value is not None]
+    clients: list[dict[str, Any]] = found.get("clients", [])
+    if clients:
+        lines.append(f"  clients      {len(clients)}")
+    for client in clients:
+        name = " ".join(str(part) for part in (client["client"], client["version"]) if part)
+        lines.append(
+            f"    {name or 'unnamed'}  bank {client['bank']}  dialects {client['dialects']}"
+        )
+    return lines
 
 
 def _not_recalld(path: Path) -> Exit:

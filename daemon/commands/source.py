@@ -29,14 +29,16 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
     def verb(name: str, about: str, *, named: bool = True) -> "argparse.ArgumentParser":
         added = verbs.add_parser(name, help=about, description=about)
         if named:
-            added.add_argument("name", metavar="NAME")
+            added.add_argument("name", metavar="NAME", help="name of the source")
         added.add_argument("--json", action="store_true", help="print JSON")
         added.add_argument("--socket", metavar="PATH", help="unix socket of the daemon")
         return added
 
     add = verb("add", "add a source; its files are indexed by the next sync")
     add.add_argument("place", metavar="FOLDER|URL", nargs="?", help="folder, repository or bucket")
-    add.add_argument("--kind", choices=("filesystem", "git", "s3", "script"))
+    add.add_argument(
+        "--kind", choices=("filesystem", "git", "s3", "script"), help="kind of the source"
+    )
     for key in _KEYS[1:]:
         kind = int if key == "interval" else str
         add.add_argument(f"--{key}", type=kind, help=f"`{key}` of the definition")

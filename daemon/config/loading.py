@@ -6,7 +6,7 @@ Flags override variables, and variables override the file. An unknown key in the
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from daemon.config.directories import find_directories
 from daemon.config.scripts import NAMED_TABLES
@@ -94,7 +94,7 @@ def _read_sources(path: Path, text: str, tables: Any) -> dict[str, dict[str, Any
             found[check_name(name)] = check_definition(definition)
     except Mistake as mistake:
         keys = [part for part in ("sources", name, mistake.key) if part]
-        hint = _suggestion(mistake.wrong, mistake.candidates, 0.5)
+        hint = suggestion(mistake.wrong, mistake.candidates, 0.5)
         line = line_of(text, keys)
         where = f"config file {path}: line {line}: {'.'.join(keys)}"
         raise Exit(CONFIG, f"{where}: {mistake.rule}{hint}") from None
@@ -109,7 +109,7 @@ def _where(path: Path, text: str, *keys: str) -> str:
 
 
 def _unknown(path: Path, key: str, known: Mapping[str, Setting]) -> Exit:
-    hint = _suggestion(key, known, 0.4)
+    hint = suggestion(key, known, 0.4)
     return Exit(CONFIG, f"config file {path}: unknown setting {key}{hint}")
 
 
@@ -124,13 +124,37 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     candidates = [name.removeprefix(PREFIX) for name in known if name.startswith(PREFIX)]
     return [
         f"{name}: is set, but recalld has no such variable"
-        + _suggestion(name.removeprefix(PREFIX), candidates, 0.6, PREFIX)
+        + suggestion(name.removeprefix(PREFIX), candidates, 0.6, PREFIX)
         for name in sorted(unknown)
     ]
 
 
-def _suggestion(name: str, known: Iterable[str], cutoff: float, prefix: str = "") -> str:
+def suggestion(name: str, known: Iterable[str], cutoff: float, prefix: str = "") -> str:
     import difflib
 
     close = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f"; did you mean {prefix}{close[0]}?" if close else ""
+
+
+class Effective(NamedTuple):
+    """A setting, its value and the place it comes from."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+def effective(environment: Mapping[str, str]) -> list[Effective]:
+    """Every setting without flags, with its origin: default, config file or a variable."""
+    path = find_directories(environment).config
+    from_file, _ = _read_file(path)
+    found: list[Effective] = []
+    for setting in SETTINGS:
+        value, origin = setting.default, "default"
+        if setting.key in from_file:
+            value, origin = from_file[setting.key], str(path)
+        for variable in reversed(setting.variables):
+            if environment.get(variable, ""):
+                value, origin = setting.read(variable, environment[variable]), variable
+        found.append(Effective(setting.key, value, origin))
+    return found

@@ -5,7 +5,7 @@ typed value or raises `Exit(CONFIG)` with the name, the value and the rule.
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from daemon.dialect_names import chosen
 from daemon.exit_codes import CONFIG, Exit
@@ -32,6 +32,39 @@ def number(low: float, high: float) -> Callable[[str, Any], float]:
             parsed = None
         if parsed is None or not low <= parsed <= high:
             raise Exit(CONFIG, f"{name}: {value!r} is not a number from {low:g} to {high:g}")
+        return parsed
+
+    return read
+
+
+_UNITS: Final = {
+    "": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+    "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40,
+    "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
+}  # fmt: skip
+
+
+def parse_size(text: str) -> int | None:
+    """A number of bytes with an optional unit: 4096, 500MB, 1.5GiB; None if it is not one."""
+    plain = text.strip().lower()
+    number = plain.rstrip("kmgtib").rstrip()
+    factor = _UNITS.get(plain[len(number) :].strip())
+    whole, _, fraction = number.partition(".")
+    if factor is None or not (whole + fraction).isascii() or not (whole + fraction).isdigit():
+        return None
+    scale: int = 10 ** len(fraction)
+    return int(whole or "0") * factor + int(fraction or "0") * factor // scale
+
+
+def size(low: int, high: int) -> Callable[[str, Any], int]:
+    """A number of bytes, also with a unit."""
+
+    def read(name: str, value: Any) -> int:
+        parsed = parse_size(str(value)) if not isinstance(value, bool) else None
+        if parsed is None or not low <= parsed <= high:
+            raise Exit(
+                CONFIG, f"{name}: {value!r} is not a size from {low} to {high} bytes (such as 4MiB)"
+            )
         return parsed
 
     return read

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from daemon.config.parsers import choice, dialects, flag, integer, names, number, text
+from daemon.config.parsers import choice, dialects, flag, integer, names, number, size, text
 from daemon.config.scripts import LONGEST_SECONDS
 
 MIB: Final = 1024 * 1024
@@ -38,7 +38,7 @@ SETTINGS: Final = (
         "limits.frame_bytes",
         ("RECALLD_FRAME_BYTES",),
         4 * MIB,
-        integer(1024, 256 * MIB),
+        size(1024, 256 * MIB),
         "largest accepted message, in bytes",
     ),
     Setting(
@@ -66,7 +66,7 @@ SETTINGS: Final = (
         "limits.output_bytes",
         ("RECALLD_OUTPUT_BYTES",),
         MIB,
-        integer(4096, 256 * MIB),
+        size(4096, 256 * MIB),
         "bytes of unsent answers after which a connection's requests are no longer read",
     ),
     Setting(
@@ -87,7 +87,7 @@ SETTINGS: Final = (
         "limits.answer_bytes",
         ("RECALLD_ANSWER_BYTES",),
         4 * MIB,
-        integer(4096, 256 * MIB),
+        size(4096, 256 * MIB),
         "JSON of one answer to a read-only tool call; longer lists are cut, other answers refused",
     ),
     Setting(

@@ -31,6 +31,11 @@ STORED: Final = "Fact stored successfully"
 #: Size of a short fact in an answer; it bounds the number of facts worth searching for.
 SHORT_FACT_TOKENS: Final = 80
 MOST_HITS: Final = 100
+#: A fact below this score, or below this share of the best score, is not about the question.
+LEAST_SCORE: Final = 0.08
+LEAST_SHARE: Final = 0.3
+#: Characters before the first match that a cut passage begins with.
+LEAD_CHARACTERS: Final = 40
 #: Room for the JSON around the facts.
 ENVELOPE_BYTES: Final = 64
 #: The most characters that one token covers in ordinary text.
@@ -92,11 +97,17 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, _context: Context
         raise ArgumentsRefused("query: must not be empty")
     limit = min(MOST_HITS, arguments.max_tokens // SHORT_FACT_TOKENS + 5)
     found = await toolkit.engine.search(
-        Query(bank=arguments.bank_id, text=arguments.query, limit=limit)
+        Query(bank=arguments.bank_id, text=arguments.query, limit=limit, min_score=LEAST_SCORE)
     )
-    work = partial(pack, found.hits, arguments.max_tokens, toolkit.answer_bytes)
-    characters = sum(len(hit.item.text) for hit in found.hits)
+    hits = _relevant(found.hits)
+    work = partial(pack, hits, arguments.max_tokens, toolkit.answer_bytes)
+    characters = sum(len(hit.item.text) for hit in hits)
     return Facts(results=await offload(work, characters // 8))
+
+
+def _relevant(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits that are not much worse than the best one."""
+    return [hit for hit in hits if hit.score >= LEAST_SHARE * hits[0].score]
 
 
 def pack(hits: Sequence[Hit], budget: int, answer_bytes: int = ANSWER_BYTES) -> list[Fact]:
@@ -126,14 +137,12 @@ def pack(hits: Sequence[Hit], budget: int, answer_bytes: int = ANSWER_BYTES) -> 
 
 
 def _fact(item: Item, text: str) -> Fact:
-    # A fact has a date of its own only if the caller gave one.
-    is_dated = item.occurred_at != item.created_at
     return Fact(
         id=item.id,
         text=text,
         type="world",
         context=item.context or item.category,
-        event_date=iso(item.occurred_at) if is_dated else None,
+        event_date=iso(item.occurred_at),
         document_id=item.document,
     )
 
@@ -146,6 +155,10 @@ def _cut(hit: Hit, budget: int, answer_bytes: int) -> Fact:
     """As much of a fact as fits, from its best passage on, and at least one word."""
     text = full_text(hit.item)
     start = max(0, text.find(hit.snippet)) if hit.snippet else 0
+    if hit.matches and hit.matches[0][0] > LEAD_CHARACTERS:
+        near = start + hit.matches[0][0] - LEAD_CHARACTERS  # a small budget must reach the match
+        space = text.find(" ", near, near + LEAD_CHARACTERS)
+        start = near if space < 0 else space
     if not text[start:].strip():
         start = 0
     start += len(text) - start - len(text[start:].lstrip())

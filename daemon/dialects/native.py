@@ -20,12 +20,11 @@ from daemon.tools.specification import ToolSpec
 from daemon.tools.toolkit import Toolkit, full_text, iso, provenance
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound
-from store.model import Filters, Found, Hit, Item, NewMemory, Query
+from store.model import Filters, Found, Item, NewMemory, Query
+from store.ranking.freshness import newer_first
 
 NAME: Final = "native"
 MOST: Final = 100
-#: Results whose values differ by less are nearly equal. Values of good results are about 0.5 to 1.
-NEARLY: Final = 0.05
 #: Results below this score are noise for most questions.
 MIN_SCORE: Final = 0.1
 SOURCE_LENGTH: Final = 100
@@ -183,23 +182,6 @@ async def recent(toolkit: Toolkit, arguments: RecentArguments, context: Context)
 
 
 # --- helpers ---------------------------------------------------------------------------------
-
-
-def newer_first(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits, with the newer ones first among those of nearly equal value."""
-    ordered: list[Hit] = []
-    rest = list(hits)
-    while rest:
-        least = _value(rest[0]) - NEARLY
-        equal = [hit for hit in rest if _value(hit) >= least]
-        equal.sort(key=lambda hit: -hit.item.occurred_at)  # stable: better hits first
-        ordered += equal
-        rest = [hit for hit in rest if _value(hit) < least]
-    return ordered
-
-
-def _value(hit: Hit) -> float:
-    return hit.score if hit.parts is None else hit.parts.get("value", hit.score)
 
 
 def _distinct(tags: Tags) -> tuple[str, ...]:

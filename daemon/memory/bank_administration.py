@@ -7,18 +7,17 @@ these operations: they replace and destroy data and write files at a path of the
 A bank has one operation at a time. A second one is refused with the name of the first.
 """
 
-import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import anyio
 import structlog
-from msgspec import Struct
 
 from daemon.exit_codes import CANNOT_CREATE, CONFIG, LOCKED, USAGE, Exit
+from daemon.memory.memory_operations import Add, Change, Index, Items, Search, Show, Statistics
+from daemon.memory.verbs import Done, FileRefused, Verb, moment
 from store.engine import Engine, Progress
 from store.errors import (
     BankExists,
@@ -43,38 +42,6 @@ from store.sqlite.storage_errors import file_error
 from store.validate import bank_name
 
 log: Final = structlog.get_logger()
-
-#: The result of an operation: plain JSON, as `--json` prints it.
-Done = dict[str, Any]
-
-
-class FileRefused(StoreError):
-    """A file named by the caller cannot be read or written; the message shows its path."""
-
-    def __init__(self, path: str, error: OSError) -> None:
-        super().__init__(f"{path}: {os.strerror(error.errno) if error.errno else error}")
-
-
-class Verb(Struct, frozen=True, kw_only=True, tag_field="verb", tag=str.lower):
-    """An operation on the bank of this name."""
-
-    bank: str = ""
-    #: Whether no other operation may run on the bank at the same time.
-    is_alone: ClassVar[bool] = True
-    #: Whether subscribers of the bank are notified.
-    is_change: ClassVar[bool] = True
-
-    @property
-    def name(self) -> str:
-        return type(self).__name__.lower()
-
-    @property
-    def banks(self) -> tuple[str, ...]:
-        """The banks that the operation affects."""
-        return (self.bank,)
-
-    async def run(self, engine: Engine, progress: Progress) -> Done:
-        raise NotImplementedError
 
 
 class List(Verb, frozen=True, kw_only=True):
@@ -209,18 +176,31 @@ class Export(Verb, frozen=True, kw_only=True):
 
 class Import(Verb, frozen=True, kw_only=True):
     path: str
+    is_dry: ClassVar[bool] = False
 
     async def run(self, engine: Engine, progress: Progress) -> Done:
         path = _absolute(self.path)
         # Open the file here first, so that the error message is that of the file system.
         await anyio.to_thread.run_sync(lambda: path.open("rb").close())
-        taken = await engine.import_file(self.bank, path, progress=progress)
+        taken = await engine.import_file(self.bank, path, progress=progress, dry_run=self.is_dry)
         return {
             "bank": self.bank,
             "path": self.path,
             "created": taken.created,
             "known": taken.known,
+            "createdByType": dict(taken.created_by_type),
+            "knownByType": dict(taken.known_by_type),
+            "edited": taken.is_edited,
+            "dryRun": self.is_dry,
         }
+
+
+class Preview(Import, frozen=True, kw_only=True):
+    """Count the records of a file that an import would add, without changing anything."""
+
+    is_alone = False
+    is_change = False
+    is_dry = True
 
 
 class Forget(Verb, frozen=True, kw_only=True):
@@ -232,7 +212,7 @@ class Forget(Verb, frozen=True, kw_only=True):
             "bank": self.bank,
             "items": gone.count,
             "undo": gone.token,
-            "undoUntil": _moment(gone.undo_until),
+            "undoUntil": moment(gone.undo_until),
         }
 
 
@@ -281,7 +261,8 @@ class Rebuild(Verb, frozen=True, kw_only=True):
 
 AnyVerb = (
     List | Create | Rename | Quota | Delete | Backup | Backups | Restore | Export | Import
-    | Forget | Undo | Erase | Check | Rebuild | Recover
+    | Forget | Undo | Erase | Check | Rebuild | Recover | Preview
+    | Add | Search | Items | Show | Change | Statistics | Index
 )  # fmt: skip
 
 
@@ -304,7 +285,8 @@ class Caretaker:
                 if isinstance(verb, Export | Import):
                     raise FileRefused(verb.path, error) from error
                 raise file_error(error) from error
-        log.info("bank.operation_done", operation=verb.name, bank=verb.bank)
+        record = log.info if verb.is_alone else log.debug
+        record("bank.operation_done", operation=verb.name, bank=verb.bank)
         return done
 
     @contextmanager
@@ -374,12 +356,12 @@ def _described(bank: Bank) -> Done:
     return {
         "bank": bank.name,
         "quotaBytes": bank.quota_bytes,
-        "created": _moment(bank.created_at),
+        "created": moment(bank.created_at),
     }
 
 
 def _backup(made: BackedUp) -> Done:
-    return {"backup": made.name, "bytes": made.bytes, "made": _moment(made.made_at)}
+    return {"backup": made.name, "bytes": made.bytes, "made": moment(made.made_at)}
 
 
 def _checked(bank: str, checked: Checked) -> Done:
@@ -397,8 +379,3 @@ def _checked(bank: str, checked: Checked) -> Done:
             for problem in checked.problems
         ],
     }
-
-
-def _moment(milliseconds: int) -> str:
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

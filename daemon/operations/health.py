@@ -5,6 +5,7 @@ heapUsed is its anonymous resident memory, heapTotal its data segment, external 
 mapped files, rss all resident memory. `degraded` is present only if something is degraded.
 """
 
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +45,8 @@ class Health(Struct, frozen=True, kw_only=True, rename="camel"):
     database: str
     rate_limiter: LimiterState
     degraded: list[str] | UnsetType = UNSET
+    #: Items in open banks that are found by keyword only, until their vectors are computed.
+    pending_vectors: int | UnsetType = UNSET
 
 
 class HealthSummary(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -64,18 +67,19 @@ def summary(health: Health) -> HealthSummary:
     )
 
 
-def memory_use() -> MemoryUse:
+def memory_use(status: Path = STATUS) -> MemoryUse:
     """The memory of this process in bytes, as the kernel counts it."""
     fields: dict[str, int] = {}
     try:
-        for line in STATUS.read_text().splitlines():
+        for line in status.read_text().splitlines():
             name, _, value = line.partition(":")
             if name in ("VmData", "VmRSS", "RssAnon", "RssFile", "RssShmem"):
                 fields[name] = int(value.split()[0]) * 1024
     except OSError:
         import resource  # without procfs only the peak is available
 
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        unit = 1 if sys.platform == "darwin" else 1024
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
         fields = {"VmRSS": peak, "RssAnon": peak, "VmData": peak}
     return MemoryUse(
         heap_used=fields.get("RssAnon", 0),

@@ -1,4 +1,4 @@
-"""Structured logs: JSON lines on stderr, with an event name and fields.
+"""Structured logs: JSON lines on stderr, with an event name and fields; plain text on a terminal.
 
 Logs never contain user content (text, query, content, arguments); log lengths and ids instead.
 Nothing is written to stdout, which carries the protocol on the stdio transport.
@@ -13,6 +13,7 @@ from typing import Any, Final
 import orjson
 import structlog
 
+from daemon.operations.readable_log import render
 from daemon.operations.stderr_writer import BackgroundWriter, stderr_writer
 
 LEVELS: Final = {
@@ -53,6 +54,7 @@ class RepeatFilter:
 
 def configure(level: str) -> None:
     """Configure structlog; call once, at the start of a process."""
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
     writer = stderr_writer()
     stream: Any = sys.stderr if writer is None else _TextStream(writer)
     structlog.configure(
@@ -61,7 +63,7 @@ def configure(level: str) -> None:
             RepeatFilter(time.monotonic),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.JSONRenderer(serializer=_serialize),
+            _readable if is_terminal else structlog.processors.JSONRenderer(serializer=_serialize),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
         logger_factory=structlog.WriteLoggerFactory(file=stream),
@@ -88,6 +90,10 @@ class _TextStream:
 
     def flush(self) -> None:
         """Nothing to do; `write` does not buffer."""
+
+
+def _readable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
+    return render(event)
 
 
 def _serialize(event: dict[str, object], **_: object) -> str:

@@ -1,7 +1,7 @@
 """The open byte-stream connections of this process (stdio and unix socket)."""
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 
@@ -20,6 +20,9 @@ class Connected(Protocol):
     def leaving(self) -> anyio.Event: ...
     def dismiss(self) -> None: ...
     def unsent(self) -> int: ...
+    def describe(self) -> dict[str, Any] | None:
+        """The client, for `recalld status`; None for a connection of recalld itself."""
+        ...
 
 
 class Connections(Watched):

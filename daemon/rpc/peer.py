@@ -22,6 +22,7 @@ from anyio.abc import TaskGroup
 from msgspec import Meta, Raw, Struct
 
 from daemon.config import Settings
+from daemon.dialect_names import DEFAULT_DIALECTS
 from daemon.rpc.caller import Surfaces
 from daemon.rpc.client_requests import ClientRequests
 from daemon.rpc.connections import Connections
@@ -371,6 +372,20 @@ class Peer:
 
     def _is_ready(self) -> bool:
         return self.connection.lifecycle.initialized
+
+    def describe(self) -> dict[str, Any] | None:
+        """The client of this connection, for `recalld status`."""
+        handshake = self.connection.lifecycle.handshake
+        if handshake is None and self.session_id is None:
+            return None
+        return {
+            "client": handshake.client.name if handshake else self._client_name,
+            "version": handshake.client.version if handshake else None,
+            "bank": self.bank,
+            "dialects": self.surface.name or ",".join(DEFAULT_DIALECTS),
+            "transport": self.transport,
+            "session": self.session_id,
+        }
 
     # --- the end -----------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Health and status reports: `health/check`, `/health/ready`, `/metrics` and `recalld status`."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from msgspec import UNSET
@@ -16,6 +16,13 @@ from daemon.tools.surface import Surface
 from daemon.version import VERSION
 from store.model import EngineHealth
 
+#: The items without a vector, by bank.
+PendingVectors = Callable[[], Awaitable[Mapping[str, int]]]
+
+
+async def nothing_pending() -> Mapping[str, int]:
+    return {}
+
 
 class HealthReporter:
     """The health of this process: engine, sessions, limiter, memory."""
@@ -28,8 +35,10 @@ class HealthReporter:
         limiter: Limiter,
         connections: Connections,
         clock: Clock,
+        pending: PendingVectors = nothing_pending,
     ) -> None:
         self._engine = engine
+        self._pending = pending
         self._sessions = sessions
         self._limiter = limiter
         self._connections = connections
@@ -50,6 +59,7 @@ class HealthReporter:
         trouble = self._sessions.trouble
         problems = [trouble, *(check() for check in self._checks), *engine.degraded]
         degraded = [problem for problem in problems if problem]
+        pending = sum((await self._pending()).values())
         return Health(
             status="degraded" if degraded or not engine.is_ready else "healthy",
             version=VERSION,
@@ -62,6 +72,7 @@ class HealthReporter:
                 requests_per_minute=self._limiter.limit, current_requests=self._limiter.current()
             ),
             degraded=degraded or UNSET,
+            pending_vectors=pending or UNSET,
         )
 
     def engine_gauges(self) -> list[tuple[str, str, float]]:
@@ -90,7 +101,11 @@ class StatusReporter:
         sessions: SessionKeeper,
         connections: Connections,
         clock: Clock,
+        pending: PendingVectors = nothing_pending,
     ) -> None:
+        self._pending = pending
+        #: Whether a client started this daemon, so that it ends when it is idle.
+        self.is_spawned = False
         #: The base URL of HTTP while it is open.
         self.http: str | None = None
         self._settings = settings
@@ -115,4 +130,13 @@ class StatusReporter:
             "socket": str(self._settings.socket),
             "http": self.http,
             "data": str(self._settings.directories.data),
+            "config": str(self._settings.directories.config),
+            "log": str(self._settings.log_file) if self.is_spawned else None,
+            "spawned": self.is_spawned,
+            "pendingVectors": sum((await self._pending()).values()),
+            "clients": [
+                client
+                for client in (each.describe() for each in self._connections)
+                if client is not None
+            ],
         }

@@ -26,7 +26,7 @@ from daemon.rpc.methods.resources import ResourceMethods
 from daemon.rpc.methods.tools import ToolMethods
 from daemon.rpc.methods.utilities import UtilityMethods
 from daemon.rpc.peer import PeerServices
-from daemon.rpc.reports import HealthReporter, StatusReporter
+from daemon.rpc.reports import HealthReporter, PendingVectors, StatusReporter, nothing_pending
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.shutdown import Shutdown
 from daemon.rpc.subscriptions import Subscriptions
@@ -104,6 +104,7 @@ def make_services(
     caretaker: Caretaker | None = None,
     sources: Sources | None = None,
     api: ApiOperations | None = None,
+    pending: PendingVectors = nothing_pending,
 ) -> Services:
     """Create the services of one process; call it inside the event loop."""
     limiter = Limiter(limit=settings.requests_per_minute, clock=clock)
@@ -115,10 +116,20 @@ def make_services(
         sources.on_change = subscriptions.bank_changed
     shutdown = Shutdown(connections)
     health = HealthReporter(
-        engine=engine, sessions=sessions, limiter=limiter, connections=connections, clock=clock
+        engine=engine,
+        sessions=sessions,
+        limiter=limiter,
+        connections=connections,
+        clock=clock,
+        pending=pending,
     )
     status = StatusReporter(
-        settings, gate=gate, sessions=sessions, connections=connections, clock=clock
+        settings,
+        gate=gate,
+        sessions=sessions,
+        connections=connections,
+        clock=clock,
+        pending=pending,
     )
     shaper = Shaper(SERVER)
     private = PrivateMethods(

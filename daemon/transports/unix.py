@@ -11,7 +11,6 @@ import errno
 import os
 import socket
 import stat
-import struct
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, Final, cast
 
 import structlog
 
+from daemon.bridge.daemon_identity import peer_uid
 from daemon.exit_codes import CANNOT_CREATE, LOCKED, Exit
 from daemon.operations import directories
 from daemon.rpc.failures import Overloaded, error_for
@@ -42,8 +42,8 @@ class UnixWire(StreamWire):
         self._is_admitted = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        uid = _peer_uid(transport.get_extra_info("socket"))
-        if uid != os.geteuid():
+        uid = peer_uid(transport.get_extra_info("socket"))
+        if not is_owner(uid):
             log.warning("peer.refused", uid=uid)
             cast("asyncio.Transport", transport).abort()
             return
@@ -68,10 +68,12 @@ class UnixWire(StreamWire):
             super().connection_lost(exc)
 
 
-def _peer_uid(connection: socket.socket) -> int:
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    _pid, uid, _gid = struct.unpack("3i", credentials)
-    return int(uid)
+def is_owner(uid: int | None) -> bool:
+    """Whether a peer is this user. Where the system does not tell (None), the directory decides.
+
+    The socket has mode 0600 in a directory with mode 0700, so other users cannot connect.
+    """
+    return uid is None or uid == os.geteuid()
 
 
 def passed_socket(environment: Mapping[str, str]) -> socket.socket | None:

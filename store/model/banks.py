@@ -105,6 +105,9 @@ class Imported(Struct, frozen=True, kw_only=True):
     bank: str
     created: int
     known: int
+    created_by_type: Mapping[str, int] = {}  # item, chunk, document, evidence, profile, origin
+    known_by_type: Mapping[str, int] = {}
+    is_edited: bool = False  # the lines do not fit the digest: they were changed by hand
 
 
 class BackedUp(Struct, frozen=True, kw_only=True):

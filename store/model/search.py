@@ -66,5 +66,6 @@ class Found(Struct, frozen=True, kw_only=True):
 
     hits: tuple[Hit, ...] = ()
     below: int = 0  # the number of results below `min_score`
+    best_below: float | None = None  # the best score among them
     mode: Mode = "hybrid"  # the mode used; "keyword" if the requested one was not possible
     degraded: tuple[str, ...] = ()

@@ -73,6 +73,8 @@ _DIGITS: Final = (
 # Points (cosine or cover, score) of piecewise linear curves.
 _CLOSENESS: Final = ((0.15, 0.0), (0.35, 0.28), (0.75, 0.7), (1.0, 1.0))
 _COVER: Final = ((0.0, 0.0), (0.5, 0.45), (1.0, 0.72), (1.4, 0.85))
+# Points (cosine, highest score) for an item that covers only a part of the query.
+_UNRELATED: Final = ((0.12, 0.15), (0.25, 0.65), (0.35, 1.0))
 # In a hybrid search, the score from words alone is limited unless the cosine confirms it.
 _COVER_UNCONFIRMED: Final = 0.65
 _CONFIRMING_COSINE: Final = 0.5
@@ -194,6 +196,8 @@ def _hybrid(
                 _interpolated(_CLOSENESS, c.cosine or 0.0) if weights.vector > 0 else 0.0,
                 _hybrid_cover(c, yardstick),
             )
+            if weights.vector > 0:
+                score = min(score, _most_unrelated(c, yardstick))
         parts = _parts(
             c,
             yardstick,
@@ -269,6 +273,17 @@ def _hybrid_cover(candidate: Candidate, yardstick: float) -> float:
     score = _interpolated(_COVER, _cover(candidate, yardstick))
     confirmed = (candidate.cosine or 0.0) > _CONFIRMING_COSINE
     return score if confirmed else min(score, _COVER_UNCONFIRMED)
+
+
+def _most_unrelated(candidate: Candidate, yardstick: float) -> float:
+    """The highest score of an item that shares some words with the query but not its meaning.
+
+    An item that covers most of the query is not limited: it may be a name or an identifier, which
+    has no meaning for the model.
+    """
+    if candidate.cosine is None or _cover(candidate, yardstick) >= FULL_COVER:
+        return 1.0
+    return _interpolated(_UNRELATED, candidate.cosine)
 
 
 def _floored(candidate: Candidate, score: float) -> float:

@@ -23,6 +23,16 @@ def make_private_directory(path: Path) -> None:
         sync_directory(path.parent)
 
 
+def directory_fault(directory: Path, file: Path) -> str | None:
+    """The name of the fault that keeps a data directory from being used, or None.
+
+    Three system calls, so that every health check can look.
+    """
+    if not directory.is_dir() or not file.is_file():
+        return "directory-missing"
+    return None if os.access(directory, os.W_OK | os.X_OK) else "directory-read-only"
+
+
 def create_private(path: Path) -> bool:
     """Create an empty file that only its owner can read. False if it exists already."""
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC

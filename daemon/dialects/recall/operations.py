@@ -23,12 +23,13 @@ from daemon.dialects.recall.messages import (
     StoreArguments,
     Stored,
 )
+from daemon.dialects.recall.relevance import engine_score, shown_score
 from daemon.tools.answer_size import fitting
 from daemon.tools.context import Context
 from daemon.tools.errors import ArgumentsRefused
 from daemon.tools.toolkit import Toolkit, full_text, iso, provenance
 from store.errors import BankNotFound, NotFound
-from store.model import Filters, Forgotten, Hit, Item, Kind, NewMemory, Query
+from store.model import Filters, Forgotten, Found, Hit, Item, Kind, NewMemory, Query
 
 NAME: Final = "recall"
 PREFIX: Final = "mcp__claude-recall__"
@@ -67,7 +68,7 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context)
         bank=context.bank,
         text=arguments.query,
         limit=min(MOST, limit + 10),  # room for equal memories of other sessions
-        min_score=arguments.threshold,
+        min_score=engine_score(arguments.threshold),
     )
     try:
         found = await toolkit.engine.search(query)
@@ -79,7 +80,7 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context)
         total=len(hits),
         query=arguments.query,
         below_threshold=found.below,
-        hint=UNSET if hits or not found.below else _hint(found.below, arguments.threshold),
+        hint=UNSET if hits or not found.below else _hint(found, arguments.threshold),
     )
     results = fitting(map(_result, hits), toolkit.answer_bytes - HINT_BYTES, answer)
     return msgspec.structs.replace(
@@ -190,10 +191,14 @@ def _undo_hint(token: str, bank: str, until: int) -> str:
     )
 
 
-def _hint(below: int, threshold: float) -> str:
+def _hint(found: Found, threshold: float) -> str:
     """The hint of an empty answer when results below the threshold exist."""
-    found = "1 memory scores" if below == 1 else f"{below} memories score"
-    return f"{found} below the threshold of {threshold:g}; a lower threshold shows them"
+    count = "1 memory scores" if found.below == 1 else f"{found.below} memories score"
+    best = shown_score(found.best_below or 0.0)
+    return (
+        f"{count} below the threshold of {threshold:g}, the best {best:.2g};"
+        " a lower threshold shows them"
+    )
 
 
 def _left_out(count: int) -> str:
@@ -243,7 +248,7 @@ def _result(hit: Hit) -> Result:
         content=full_text(hit.item),
         metadata=_metadata(hit.item),
         timestamp=iso(hit.item.created_at),
-        score=round(hit.score, 4),
+        score=round(shown_score(hit.score), 4),
     )
 
 

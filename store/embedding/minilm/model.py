@@ -83,7 +83,7 @@ class MiniLM:
             if self._loaded is None:
                 session, weights = _session(self._path, self._digest)
                 threads = ThreadPoolExecutor(
-                    min(_THREADS, _cores()), "store-embed", initializer=_lower_priority
+                    min(_THREADS, usable_cores()), "store-embed", initializer=_lower_priority
                 )
                 vocabulary = load_vocabulary()
                 self._loaded = _Loaded(
@@ -180,8 +180,10 @@ def _lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
+def usable_cores(system: object = os) -> int:
+    """The number of cores of this process; macOS tells only the number of the machine."""
+    affinity = getattr(system, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 def _has_int8_dot() -> bool:

@@ -6,9 +6,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from store.errors import ImportRefused, InvalidInput
-from store.model import DOCUMENT_LIMIT, TEXT_LIMIT, AgentProfile, Kind, Provenance
+from store.model import DOCUMENT_LIMIT, TEXT_LIMIT, AgentProfile, Kind, NewMemory, Provenance
 from store.sqlite.rows.details import check_details
-from store.sqlite.rows.prepared import encode_provenance
+from store.sqlite.rows.prepared import encode_provenance, sameness
 from store.sqlite.rows.skills import check_profile
 from store.validate import check_finite, check_share, check_text, check_time, encode_json
 
@@ -114,8 +114,38 @@ class ExportHeader(Struct, frozen=True):
 
 Record = ItemRecord | DocumentRecord | EvidenceRecord | ProfileRecord | OriginRecord
 
+#: The fields of an item that its hash covers, besides its time.
+_HASHED: Final = (
+    "kind", "title", "text", "context", "category", "user", "role", "actor", "event_type", "tags",
+    "metadata", "session", "key",
+)  # fmt: skip
+
 _header: Final = msgspec.json.Decoder(ExportHeader).decode
 _line: Final[msgspec.json.Decoder[Record | End]] = msgspec.json.Decoder(Record | End)
+
+
+def type_of(record: Record) -> str:
+    """The type of a record in reports: a chunk is told apart from the other items."""
+    if isinstance(record, ItemRecord) and record.kind == "chunk":
+        return "chunk"
+    return str(record.__struct_config__.tag)
+
+
+def present_sameness(record: ItemRecord) -> str | None:
+    """The content hash of an item that may have been edited by hand.
+
+    The hash covers the time of an item only if the caller had given one, so the stored hash is kept
+    if it fits the content with or without its time.
+    """
+    if record.sameness is None:
+        return None
+    fields = {name: getattr(record, name) for name in _HASHED}
+    fits = [
+        hash.hex()
+        for occurred_at in (None, record.occurred_at)
+        if (hash := sameness(NewMemory(**fields, occurred_at=occurred_at))) is not None
+    ]
+    return record.sameness if record.sameness in fits else fits[0] if fits else None
 
 
 def check_record(record: Record, number: int, documents: set[str]) -> None:

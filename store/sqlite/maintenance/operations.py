@@ -4,7 +4,9 @@ import errno
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -39,6 +41,7 @@ from store.sqlite.bank_access import LONG_READ_SECONDS, BankAccess, in_changes, 
 from store.sqlite.banks import DATABASE
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
+from store.sqlite.files import directory_fault
 from store.sqlite.maintenance import (
     backup,
     checking,
@@ -75,6 +78,15 @@ class Maintenance(BankAccess):
         limit, _ = page_arguments(limit)
         return await self._read(bank, lambda connection: stats.sessions(connection, limit=limit))
 
+    async def pending_vectors(self) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for opened in self._banks.open_banks():
+            with suppress(StoreError):  # closed in the meantime, or damaged: other reports say so
+                count = await self._read(opened.name, stats.pending_vectors)
+                if count:
+                    found[opened.name] = count
+        return found
+
     def health(self) -> EngineHealth:
         degraded = set(self._ranking.degraded())
         for opened in self._banks.open_banks():
@@ -91,8 +103,11 @@ class Maintenance(BankAccess):
             degraded.add("catalogue-replaced")
         if self._banks.being_deleted:
             degraded.add("deletion-incomplete")
+        lost = directory_fault(self._catalogue.directory, self._catalogue.database.path)
+        if lost is not None:
+            degraded.add(lost)
         return EngineHealth(
-            is_ready=True,
+            is_ready=lost is None,
             degraded=tuple(sorted(degraded)),
             banks=len(self._banks.all()),
             open_banks=len(self._banks.open_banks()),
@@ -152,23 +167,48 @@ class Maintenance(BankAccess):
             return await opened.database.read(work, seconds=LONG_READ_SECONDS)
 
     async def import_file(
-        self, bank: str, path: Path, *, progress: Progress | None = None
+        self,
+        bank: str,
+        path: Path,
+        *,
+        progress: Progress | None = None,
+        dry_run: bool = False,
     ) -> Imported:
         bank, path = bank_argument(bank), path_argument("path", path)
         progress = callback("progress", progress)
         try:
-            total = await anyio.to_thread.run_sync(portability.verify, path)
+            total, is_edited = await anyio.to_thread.run_sync(portability.verify, path)
         except OSError as error:
             raise InvalidInput("path", f"cannot be read ({errno_name(error)})") from error
-        await self._banks.ensure(bank)
-        created = known = done = 0
+
+        if not dry_run:
+            await self._banks.ensure(bank)
+        is_there = any(each.name == bank for each in self._banks.all())
+        created: Counter[str] = Counter()
+        known: Counter[str] = Counter()
+        done = 0
         batches = portability.batches(path, IMPORT_BATCH)
         while batch := await anyio.to_thread.run_sync(next, batches, None):
-            new, old = await self._put(bank, partial(portability.take, records=batch))
-            created, known, done = created + new, known + old, done + len(batch)
+            if not dry_run:
+                work = partial(portability.take, records=batch, is_edited=is_edited)
+                tally = await self._put(bank, work)
+            elif is_there:
+                tally = await self._read(bank, partial(portability.compare, records=batch))
+            else:
+                tally = portability.tally_all_new(batch)
+            created += tally.created
+            known += tally.known
+            done += len(batch)
             if progress is not None:
                 progress(done, total)
-        return Imported(bank=bank, created=created, known=known)
+        return Imported(
+            bank=bank,
+            created=created.total(),
+            known=known.total(),
+            created_by_type=dict(created),
+            known_by_type=dict(known),
+            is_edited=is_edited,
+        )
 
     async def back_up(self, bank: str) -> BackedUp:
         bank = bank_argument(bank)

@@ -7,20 +7,21 @@
 The file holds all live items in the order in which they were put, without rowids, so exporting an
 imported bank gives the same bytes. The last line holds a digest of the lines before it. Vectors are
 not exported; they are computed again. An import verifies the whole file before it writes anything,
-and can be repeated: existing items are not changed.
+and can be repeated: existing items are not changed. docs/export-format.md describes every line.
 """
 
 import os
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
 import msgspec
 import orjson
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from store.engine import Progress
 from store.errors import ImportRefused
@@ -28,9 +29,7 @@ from store.model import Exported
 from store.sqlite.connection import Connection
 from store.sqlite.files import PRIVATE_FILE, sync_directory
 from store.sqlite.maintenance.export_format import (
-    FORMAT,
     LINE_LIMIT,
-    VERSION,
     DocumentRecord,
     End,
     EvidenceRecord,
@@ -41,7 +40,10 @@ from store.sqlite.maintenance.export_format import (
     check_header,
     check_record,
     decode_line,
+    present_sameness,
+    type_of,
 )
+from store.sqlite.maintenance.export_writer import ExportWriter, exported
 from store.sqlite.rows.documents import DOCUMENTS, DocumentRow
 from store.sqlite.rows.items import ITEMS, LIVE, SELECT, ItemRow
 from store.sqlite.rows.memories import insert_row
@@ -49,8 +51,6 @@ from store.sqlite.rows.prepared import Prepared, encode_provenance, tokens_of
 from store.sqlite.rows.skills import PROFILES, profile_of, profile_row
 from store.sqlite.rows.transaction import WriteTransaction
 
-# Columns that are not exported: row numbers and the state of a forget.
-_PRIVATE: Final = frozenset(("id", "forgotten_at", "forgotten_by"))
 _JSON: Final = frozenset(("tags", "metadata", "details", "provenance"))
 
 
@@ -59,25 +59,16 @@ def export(
 ) -> Exported:
     """Write the bank to a private file, which appears only when it is complete."""
     temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.tmp")
-    digest = blake2b(digest_size=32)
-    records = 0
     try:
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE)
         with os.fdopen(descriptor, "wb") as file:
-
-            def write(record: dict[str, Any]) -> None:
-                line = orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
-                digest.update(line)
-                file.write(line)
-
-            write({"format": FORMAT, "version": VERSION, "bank": bank})
+            writer = ExportWriter(file, bank)
             total = _count(connection) if progress is not None else 0
             for record in _records(connection):
-                write(record)
-                records += 1
+                writer.write(record)
                 if progress is not None:
-                    progress(records, total)
-            write({"type": "end", "records": records, "digest": digest.hexdigest()})
+                    progress(writer.records, total)
+            digest = writer.finish()
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -85,13 +76,22 @@ def export(
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    return Exported(bank=bank, records=records, digest=digest.hexdigest())
+    return Exported(bank=bank, records=writer.records, digest=digest)
 
 
-def verify(path: Path) -> int:
-    """Read and check a whole file without importing it; returns the number of records.
+class Verified(NamedTuple):
+    """A file that can be imported: its records, and whether its lines were changed by hand."""
 
-    Only the ids of documents are kept in memory, because chunks refer to them.
+    records: int
+    is_edited: bool
+
+
+def verify(path: Path) -> Verified:
+    """Read and check a whole file without importing it.
+
+    Every line must be valid. The digest only detects damage in transport: a file whose lines do not
+    fit it was edited, and is accepted. A file without an end was cut, and is refused. Only the ids
+    of documents are kept in memory, because chunks refer to them.
     """
     digest = blake2b(digest_size=32)
     documents: set[str] = set()
@@ -103,11 +103,10 @@ def verify(path: Path) -> int:
         for number, line in enumerate(iter(lambda: file.readline(LINE_LIMIT), b""), start=2):
             record = decode_line(line, number)
             if isinstance(record, End):
-                if record != End(records=count, digest=digest.hexdigest()):
-                    raise ImportRefused("file", "was changed or cut: its digest does not fit")
                 if file.read(1):
                     raise ImportRefused("file", "goes on after its end")
-                return count
+                is_edited = record != End(records=count, digest=digest.hexdigest())
+                return Verified(count, is_edited)
             check_record(record, number, documents)
             digest.update(line)
             count += 1
@@ -132,15 +131,62 @@ def batches(path: Path, size: int) -> Iterator[list[Record]]:
         yield batch
 
 
-def take(changes: WriteTransaction, records: Iterable[Record]) -> tuple[int, int]:
-    """Import records in their order; returns how many were new and how many existed."""
-    created = known = 0
+class Tally(NamedTuple):
+    """How many records of each type were new and how many were known. Chunks are a type here."""
+
+    created: Counter[str]
+    known: Counter[str]
+
+
+def take(changes: WriteTransaction, records: Iterable[Record], *, is_edited: bool = False) -> Tally:
+    """Import records in their order. Edited items get the hash of their present content."""
+    tally = Tally(Counter(), Counter())
     for record in records:
-        if _take(changes, record):
-            created += 1
-        else:
-            known += 1
-    return created, known
+        if is_edited and isinstance(record, ItemRecord):
+            record = replace(record, sameness=present_sameness(record))
+        outcome = tally.created if _take(changes, record) else tally.known
+        outcome[type_of(record)] += 1
+    return tally
+
+
+def compare(connection: Connection, records: Iterable[Record]) -> Tally:
+    """Count how many records an import would create, without writing anything."""
+    tally = Tally(Counter(), Counter())
+    for record in records:
+        outcome = tally.known if _is_known(connection, record) else tally.created
+        outcome[type_of(record)] += 1
+    return tally
+
+
+def tally_all_new(records: Iterable[Record]) -> Tally:
+    """The comparison with a bank that does not exist."""
+    return Tally(Counter(map(type_of, records)), Counter())
+
+
+def _is_known(connection: Connection, record: Record) -> bool:
+    match record:
+        case ItemRecord():
+            return _has(connection, "items", record.public_id) or _has_equal(connection, record)
+        case DocumentRecord():
+            return _has_document(connection, record)
+        case EvidenceRecord():
+            found = connection.execute(
+                "SELECT 1 FROM evidence JOIN items ON items.id = evidence.card"
+                " WHERE items.public_id = ? AND snippet = ? AND evidence.session = ?",
+                (record.card, record.snippet, record.session),
+            )
+        case ProfileRecord():
+            found = connection.execute(
+                "SELECT 1 FROM profiles WHERE agent_role = ?", (record.fields.agent_role,)
+            )
+        case OriginRecord():
+            found = connection.execute(
+                "SELECT 1 FROM origins WHERE system = ? AND original_id = ?",
+                (record.system, record.original_id),
+            )
+        case _:
+            assert_never(record)
+    return found.fetchone() is not None
 
 
 def _count(connection: Connection) -> int:
@@ -159,9 +205,9 @@ def _count(connection: Connection) -> int:
 
 def _records(connection: Connection) -> Iterator[dict[str, Any]]:
     for columns in connection.execute(f"{DOCUMENTS.select} ORDER BY id"):
-        yield {"type": "document"} | _exported(DOCUMENTS.read(columns))
+        yield {"type": "document"} | exported(DOCUMENTS.read(columns))
     for columns in connection.execute(f"{SELECT} WHERE {LIVE} ORDER BY items.id"):
-        yield {"type": "item"} | _exported(ITEMS.read(columns))
+        yield {"type": "item"} | exported(ITEMS.read(columns))
     for card, snippet, session, item in connection.execute(
         "SELECT items.public_id, snippet, evidence.session, item FROM evidence"
         f" JOIN items ON items.id = evidence.card WHERE {LIVE}"
@@ -180,18 +226,6 @@ def _records(connection: Connection) -> Iterator[dict[str, Any]]:
         yield {
             "type": "origin", "system": system, "original_id": original_id, "public_id": public_id,
         }  # fmt: skip
-
-
-def _exported(row: DocumentRow | ItemRow) -> dict[str, Any]:
-    return {
-        name: _plain(name, value) for name, value in asdict(row).items() if name not in _PRIVATE
-    }
-
-
-def _plain(name: str, value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.hex()
-    return orjson.loads(value) if name in _JSON else value
 
 
 def _imported(record: ItemRecord | DocumentRecord) -> dict[str, Any]:
@@ -234,20 +268,30 @@ def _take_item(changes: WriteTransaction, record: ItemRecord) -> bool:
         return False
     if record.document is not None and not _has(connection, "documents", record.document):
         return False  # the bank has another version of this document
+    if _has_equal(connection, record):
+        return False
     row = ItemRow(id=0, forgotten_at=None, forgotten_by=None, **_imported(record))
-    for column, value in (("sameness", row.sameness), ("key", row.key)):
-        existing = connection.execute(
-            f"SELECT 1 FROM items WHERE kind = ? AND {column} = ? AND {LIVE}", (row.kind, value)
-        ).fetchone()
-        if existing is not None:
-            return False  # the bank has an equal item, or a newer one with the same key
     insert_row(
         changes,
-        Prepared(row=row, tokens=tokens_of(row)),
+        Prepared(row=row, tokens=tokens_of(row), is_fresh=True),
         document=record.document,
         position=record.position,
     )
     return True
+
+
+def _has_equal(connection: Connection, record: ItemRecord) -> bool:
+    """Whether the bank has an equal item, or a newer one with the same key."""
+    sameness = None if record.sameness is None else bytes.fromhex(record.sameness)
+    for column, value in (("sameness", sameness), ("key", record.key)):
+        if value is None:
+            continue
+        existing = connection.execute(
+            f"SELECT 1 FROM items WHERE kind = ? AND {column} = ? AND {LIVE}", (record.kind, value)
+        ).fetchone()
+        if existing is not None:
+            return True
+    return False
 
 
 def _has(connection: Connection, table: str, id: str) -> bool:
@@ -257,14 +301,18 @@ def _has(connection: Connection, table: str, id: str) -> bool:
 
 def _take_document(changes: WriteTransaction, record: DocumentRecord) -> bool:
     connection = changes.connection
+    if _has_document(connection, record):
+        return False
+    DOCUMENTS.insert(connection, DocumentRow(id=changes.next(), **_imported(record)))
+    return True
+
+
+def _has_document(connection: Connection, record: DocumentRecord) -> bool:
     known = connection.execute(
         "SELECT 1 FROM documents WHERE public_id = ? OR (source = ? AND source_id = ?)",
         (record.public_id, record.source, record.source_id),
     ).fetchone()
-    if known is not None:
-        return False
-    DOCUMENTS.insert(connection, DocumentRow(id=changes.next(), **_imported(record)))
-    return True
+    return known is not None
 
 
 def _take_evidence(changes: WriteTransaction, record: EvidenceRecord) -> bool:

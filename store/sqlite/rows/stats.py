@@ -43,12 +43,17 @@ def stats(connection: Connection, bank: str, directory: Path) -> Stats:
         ),
         documents=_one(connection, "SELECT count(*) FROM documents"),
         forgotten=_one(connection, "SELECT count(*) FROM items WHERE forgotten_by IS NOT NULL"),
-        pending_vectors=_one(connection, "SELECT count(*) FROM vectors WHERE bytes IS NULL"),
+        pending_vectors=pending_vectors(connection),
         oldest_at=min(times, default=None),
         newest_at=max(times, default=None),
         disk_bytes=disk_bytes(directory),
         model=None if model is None else f"{model[0]}@{model[1]}/{model[2]}",
     )
+
+
+def pending_vectors(connection: Connection) -> int:
+    """The number of items whose vector is not computed yet."""
+    return _one(connection, "SELECT count(*) FROM vectors WHERE bytes IS NULL")
 
 
 def sessions(connection: Connection, *, limit: int) -> list[SessionActivity]:

@@ -63,8 +63,13 @@ def answer(connection: Connection, prepared: PreparedQuery) -> Found:
     return _Search(connection, prepared).run()
 
 
-def _has_turns(connection: Connection) -> bool:
-    return connection.execute("SELECT 1 FROM turns LIMIT 1").fetchone() is not None
+def _has_turns(connection: Connection, meaning: SemanticQuery | None) -> bool:
+    """Whether the bank has speakers with names or roles, or events in sessions."""
+    if meaning is None or meaning.names:
+        return meaning is not None
+    named = "SELECT 1 FROM turns WHERE speaker IN ('user', 'assistant', 'human', 'agent') LIMIT 1"
+    event = "SELECT 1 FROM turns WHERE speaker IS NULL LIMIT 1"
+    return any(connection.execute(sql).fetchone() is not None for sql in (named, event))
 
 
 class _Search:
@@ -76,7 +81,7 @@ class _Search:
         self.prepared = prepared
         self.degraded = set(prepared.degraded)
         # A keyword search, or one without the model, does not use the features of turns.
-        self.has_turns = prepared.mode == "hybrid" and _has_turns(connection)
+        self.has_turns = prepared.mode == "hybrid" and _has_turns(connection, prepared.meaning)
         most = TURNS_SHORTLIST if self.has_turns else SHORTLIST
         self.shortlist = max(most, query.limit if self.has_turns else 2 * query.limit)
         self.condition, self.values = where(query.filters, query.kinds)
@@ -396,9 +401,11 @@ class _Search:
         chosen = above[: query.limit - len(hits)]
         items = self._items([entry.id for entry in chosen])
         hits += [self._hit(items[entry.id], entry, marker) for entry in chosen if entry.id in items]
+        below = [entry.score for entry in ranked if entry.score < query.min_score]
         return Found(
             hits=tuple(hits),
-            below=sum(entry.score < query.min_score for entry in ranked),
+            below=len(below),
+            best_below=max(below, default=None),
             mode=self.prepared.mode,
             degraded=tuple(sorted(self.degraded)),
         )

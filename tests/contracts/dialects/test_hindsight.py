@@ -26,11 +26,11 @@ def test_the_documented_example_gives_the_documented_result(
     (fact,) = client.call("hindsight_search", bank_id=bank, **search).json["results"]
 
     assert fact.pop("id")
+    assert fact.pop("event_date").startswith("20")
     assert fact == {
         "text": put["content"],
         "type": "world",
         "context": put["context"],
-        "event_date": None,
         "document_id": None,
     }
 

@@ -4,8 +4,10 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -13,6 +15,7 @@ from tests.support.processes import (
     Child,
     child,
     daemon,
+    environment,
     kill_daemon,
     link,
     recalld,
@@ -251,10 +254,6 @@ def test_a_newer_bridge_replaces_an_older_daemon(tmp_path: Path) -> None:
     older = (
         "import daemon.version as v; v.VERSION = '0.0.1'; from daemon.__main__ import main; main()"
     )
-    import sys
-
-    from tests.support.processes import environment
-
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", older, "serve", "--no-http", "--fixtures"],
         env=environment(tmp_path),
@@ -271,6 +270,61 @@ def test_a_newer_bridge_replaces_an_older_daemon(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_newer_bridge_keeps_the_http_address_of_an_older_serve(tmp_path: Path) -> None:
+    older = (
+        "import daemon.version as v; v.VERSION = '0.0.1'; from daemon.__main__ import main; main()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", older, "serve", "--fixtures", "--bind", "127.0.0.1:0"],
+        env=environment(tmp_path),
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until_healthy(tmp_path)
+        address = status(tmp_path)["http"]
+        assert address
+        with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
+            opened(bridge)
+            assert process.wait(5) == 0
+            now = status(tmp_path)
+            assert (now["version"], now["http"]) == ("0.1.0", address)
+            with urlopen(f"{address.rstrip('/')}/health", timeout=5) as answer:
+                assert answer.status == 200
+            assert recalld(tmp_path, "stop").returncode == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_serve_takes_over_from_a_daemon_of_a_client(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path), child(tmp_path, *BRIDGE) as bridge:
+        opened(bridge)
+        first = status(tmp_path)
+        assert first["http"] is None
+        serve = ("serve", "--fixtures", "--bind", "127.0.0.1:0")
+        with child(tmp_path, *serve) as server:
+            deadline = time.monotonic() + 10
+            while server.process.poll() is None and time.monotonic() < deadline:
+                bridge.send(call("x", "echo", text="still here"))
+                assert bridge.line()["id"] == "x"
+                done = recalld(tmp_path, "status", "--json")
+                if done.returncode == 0 and json.loads(done.stdout)["http"]:
+                    break
+            now = status(tmp_path)
+            assert now["pid"] == server.process.pid
+            assert now["http"]
+            second = recalld(tmp_path, *serve)
+            assert second.returncode == 75
+            assert f"runs already, as pid {server.process.pid}" in second.stderr
+            assert recalld(tmp_path, "stop").returncode == 0
+
+
+def until_healthy(home: Path) -> None:
+    deadline = time.monotonic() + 10
+    while recalld(home, "health").returncode == 2 and time.monotonic() < deadline:
+        pass
 
 
 def test_a_thousand_lines_at_once_are_all_answered(tmp_path: Path) -> None:

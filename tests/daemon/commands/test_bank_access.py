@@ -17,7 +17,8 @@ import pytest
 
 from daemon.commands import bank, execution
 from daemon.config import Settings
-from daemon.memory.bank_administration import Backup, Caretaker, List, Rename, Verb, refused
+from daemon.memory.bank_administration import Backup, Caretaker, List, Rename, refused
+from daemon.memory.verbs import Verb
 from store.engine import Engine, Progress
 from store.errors import StorageBusy
 from store.sqlite.engine import open_engine

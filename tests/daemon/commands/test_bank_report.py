@@ -64,9 +64,9 @@ def test_a_terminal_shows_the_progress_of_export_and_import(stopped_home: BankHo
     anyio.run(fill)
     code, _, seen = at_a_terminal(stopped_home, b"", "export", "big", "big.jsonl")
     assert code == 0
-    assert "export: 1 of 600 (0 %)" in seen
+    assert "export: [........................] 0 %  1 of 600" in seen
     code, out, seen = at_a_terminal(stopped_home, b"", "import", "copy", "big.jsonl")
     assert code == 0
     assert out == "copy: 600 records taken, 0 were there already\n"
-    assert "import: 200 of 600 (33 %)" in seen
+    assert "import: [########................] 33 %  200 of 600" in seen
     assert "import" not in stopped_home.run("import", "copy", "big.jsonl").stderr

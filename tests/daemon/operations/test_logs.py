@@ -41,6 +41,7 @@ class Caller:
     """The part of a context that the tool uses."""
 
     principal = OWNER
+    headers = None
     bank = "b"
 
 

@@ -9,6 +9,7 @@ from opentelemetry import propagate, trace
 
 from daemon.operations.tracing import OpenTelemetry, activate, trace_id
 from daemon.rpc.gate import CallLimits, Gate, Method, Pending
+from daemon.tools.authority import OWNER
 from protocol.connection import Call
 from protocol.lifecycle import Meta
 from protocol.revisions import MODERN
@@ -24,6 +25,7 @@ METHOD = Method(lambda _call, _caller: b"{}")
 class Nobody:
     window = None
     session_id = None
+    principal = OWNER
 
 
 @pytest.mark.anyio

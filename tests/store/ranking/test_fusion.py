@@ -166,3 +166,10 @@ def test_the_order_is_total_and_the_score_is_a_share_that_never_rises(
     random.shuffle(shuffled)
     again = rank(shuffled, yardstick=yardstick, mode=mode, limit=5)
     assert [(e.id, e.score) for e in again] == [(e.id, e.score) for e in ranked]
+
+
+def test_some_common_words_without_a_common_meaning_score_low() -> None:
+    unrelated = Candidate(id=1, words=1.2, cosine=0.1)
+    named = Candidate(id=2, words=4.0, cosine=0.1)
+    assert rank([unrelated], yardstick=4.0)[0].score <= 0.15
+    assert rank([named], yardstick=4.0)[0].score > 0.5
