@@ -211,7 +211,8 @@ async def test_a_bank_with_a_view_in_the_place_of_a_table_is_refused(tmp_path: P
         connection.execute("DROP TABLE profiles")
         connection.execute(
             "CREATE VIEW profiles AS WITH RECURSIVE n(x) AS"
-            " (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS agent_role, x AS fields, x AS updated_at, x AS digest FROM n"
+            " (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+            " SELECT x AS agent_role, x AS fields, x AS updated_at, x AS digest FROM n"
         )
     connection.close()
 
