@@ -1,6 +1,6 @@
 """Runs a sync and kills its own process at the n-th step of the engine, before or after it.
 
-python -m tests.faults.syncing_child DIRECTORY STEP before|after [allow]
+python -m tests.daemon.sources.sync.syncing_child DIRECTORY STEP before|after [allow]
 """
 
 import os

@@ -11,7 +11,7 @@ from daemon.sources.sync import run
 from daemon.sources.sync.run import RunOptions
 from store.sqlite.engine import open_engine
 from store.sqlite.search.hybrid import HybridRanking
-from tests.faults.syncing_child import sources_over
+from tests.daemon.sources.sync.syncing_child import sources_over
 from tests.support.embedder import FakeEmbedder
 
 pytestmark = pytest.mark.faults
@@ -39,7 +39,7 @@ def change(root: Path) -> set[str]:
 
 def killed(directory: Path, step: int, moment: str) -> bool:
     """Whether the child was killed; False if its run ended before the step."""
-    command = [sys.executable, "-m", "tests.faults.syncing_child", str(directory)]
+    command = [sys.executable, "-m", "tests.daemon.sources.sync.syncing_child", str(directory)]
     done = subprocess.run([*command, str(step), moment], check=False, timeout=60)
     assert done.returncode in (0, -9)
     return done.returncode == -9
