@@ -35,6 +35,7 @@ from daemon.memory.bank_administration import AnyVerb, Caretaker, refused
 from daemon.memory.verbs import Done
 from daemon.operations import directories, logs
 from daemon.operations.descriptors import Descriptors
+from daemon.operations.file_limit import LoopErrors, connections_within, raise_limit
 from daemon.operations.locks import owned
 from daemon.operations.tracing import activate, find_opentelemetry
 from daemon.rpc.gate import Gate
@@ -229,6 +230,8 @@ async def serve(
     if passed is None:
         unix.check_length(settings.socket)
     _prepare(settings)
+    settings.connections = connections_within(raise_limit(), settings.connections)
+    asyncio.get_running_loop().set_exception_handler(LoopErrors())
     with owned(settings.lock, "recalld serve"):
         listener = passed or unix.bind(settings.socket, is_ours=settings.is_socket_private)
         inode = 0 if passed else settings.socket.lstat().st_ino

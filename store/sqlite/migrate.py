@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from store import log
-from store.errors import SchemaTooNew, StorageDamaged
+from store.errors import SchemaTooNew, StorageDamaged, StorageForeign
 from store.sqlite.connection import Connection, copy_database, run_on_file
 from store.sqlite.files import sync_directory, sync_file
 
@@ -37,6 +37,7 @@ def migrations(family: str, *, root: Path = MIGRATIONS) -> list[Migration]:
 def migrate(connection: Connection, family: str, *, path: Path, root: Path = MIGRATIONS) -> None:
     """Bring the database at `path` to the newest schema, before anything else uses it."""
     steps = migrations(family, root=root)
+    _refuse_programs(connection)
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found > len(steps):
         raise SchemaTooNew(found, len(steps))
@@ -54,6 +55,18 @@ def migrate(connection: Connection, family: str, *, path: Path, root: Path = MIG
                 directory=path.parent.name,
                 ms=ms,
             )
+
+
+def _refuse_programs(connection: Connection) -> None:
+    """Refuse a file with views or triggers: recalld has none, and they run code when they are read.
+
+    A view in the place of a table can make a single read run for ever.
+    """
+    found = connection.execute(
+        "SELECT 1 FROM sqlite_schema WHERE type IN ('view', 'trigger') LIMIT 1"
+    ).fetchone()
+    if found is not None:
+        raise StorageForeign("the database has views or triggers, which recalld never creates")
 
 
 def backup_path(path: Path, version: int) -> Path:

@@ -41,10 +41,11 @@ class KillingEngine:
             self._left -= 1
             if self._left == 0 and self._moment == "before":
                 os.kill(os.getpid(), signal.SIGKILL)
-            result = await found(*arguments, **named)
-            if self._left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return result
+            try:
+                return await found(*arguments, **named)
+            finally:
+                if self._left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
 
         return call
 

@@ -23,6 +23,7 @@ METHOD = Method(lambda _call, _caller: b"{}")
 
 
 class Nobody:
+    principal = OWNER
     window = None
     session_id = None
     principal = OWNER

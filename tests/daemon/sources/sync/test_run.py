@@ -2,10 +2,20 @@
 
 import os
 import shutil
+from collections.abc import AsyncGenerator, Sequence
 
 import pytest
 
 from daemon.exit_codes import UNAVAILABLE, Exit
+from daemon.sources.connectors.connector import (
+    Entry,
+    FileUnreadable,
+    FileVanished,
+    Listed,
+    Unlisted,
+)
+from daemon.sources.connectors.factories import Connectors
+from daemon.sources.definition import Definition
 from store.model import Query
 from tests.daemon.sources.kit import BANK, Bench
 
@@ -336,3 +346,76 @@ async def test_an_imported_bank_is_taken_over_without_a_new_embedding(docs: Benc
 
     assert (await docs.documents())["a.md"] == before
     assert (outcome.withheld, outcome.deleted) == (1, 0)
+
+
+class HalfBlind:
+    """A connector that cannot list a part of its source."""
+
+    @property
+    def place(self) -> str:
+        return ""
+
+    async def entries(self, under: Sequence[str] = ()) -> AsyncGenerator[Entry]:
+        yield Listed(source_id="a.md", text="text a", version="1")
+        yield Unlisted(source_id="shut", reason="Permission denied")
+
+    async def read(self, listed: Listed) -> bytes:
+        raise AssertionError("the listing has delivered the text")
+
+    async def close(self) -> None:
+        pass
+
+
+class Vanishing(HalfBlind):
+    """A connector one of whose files is deleted after the listing, and another is unreadable."""
+
+    async def entries(self, under: Sequence[str] = ()) -> AsyncGenerator[Entry]:
+        for name in ("a.md", "gone.md", "shut.md"):
+            yield Listed(source_id=name, version="2")
+
+    async def read(self, listed: Listed) -> bytes:
+        match listed.source_id:
+            case "gone.md":
+                raise FileVanished(listed.source_id)
+            case "shut.md":
+                raise FileUnreadable("Permission denied")
+            case _:
+                return b"text a"
+
+
+def use_connector(docs: Bench, connector: HalfBlind) -> None:
+    async def factory(_definition: Definition) -> HalfBlind:
+        return connector
+
+    docs.sources._connectors = Connectors(docs.directory, {"filesystem": factory})
+
+
+async def test_a_run_that_could_not_list_everything_deletes_nothing(docs: Bench) -> None:
+    docs.write("a.md", "text a")
+    docs.write("b.md", "text b")
+    await docs.sync()
+    use_connector(docs, HalfBlind())
+
+    outcome = await docs.sync()
+
+    assert (outcome.is_complete, outcome.deleted, outcome.withheld) == (False, 0, 0)
+    assert await docs.paths() == {"a.md", "b.md"}
+    (report,) = await docs.sources.reports(BANK)
+    assert (report.is_healthy, "shut: Permission denied" in (report.last_error or "")) == (
+        False,
+        True,
+    )
+
+
+async def test_a_file_that_vanishes_or_cannot_be_read_keeps_its_document_for_now(
+    docs: Bench,
+) -> None:
+    for name in ("a.md", "gone.md", "shut.md"):
+        docs.write(name, f"text {name}")
+    await docs.sync()
+    use_connector(docs, Vanishing())
+
+    outcome = await docs.sync()
+
+    assert (outcome.failed, outcome.deleted, outcome.is_complete) == (1, 0, True)
+    assert await docs.paths() == {"a.md", "gone.md", "shut.md"}

@@ -200,3 +200,23 @@ async def test_a_bank_file_without_our_mark_is_refused_and_not_written_to(tmp_pa
         assert await texts(engine, "work") == ["in work"]
 
     assert file.read_bytes() == before
+
+
+async def test_a_bank_with_a_view_in_the_place_of_a_table_is_refused(tmp_path: Path) -> None:
+    """A recursive view would keep `check` and every search busy for ever."""
+    await filled(tmp_path)
+    async with opened(tmp_path) as engine:
+        id = engine.bank("notes").id
+    with sqlite3.connect(tmp_path / "banks" / id / "bank.db") as connection:
+        connection.execute("DROP TABLE profiles")
+        connection.execute(
+            "CREATE VIEW profiles AS WITH RECURSIVE n(x) AS"
+            " (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+            " SELECT x AS agent_role, x AS fields, x AS updated_at, x AS digest FROM n"
+        )
+    connection.close()
+
+    async with opened(tmp_path) as engine:
+        with pytest.raises(StorageForeign, match="views or triggers"):
+            await engine.check("notes")
+        assert await texts(engine, "work") == ["in work"]
