@@ -90,6 +90,7 @@ class Context(Observer):
         self.evidence: list[Exchange] = []
         self.stderr = b""
         self.toured = False
+        self.patience = 1.0
         self.long_waits: dict[str, Future[None]] = {}
         """Long waits that run in the background while other cases are tried."""
         self._shared: Peer | None = None
@@ -108,7 +109,8 @@ class Context(Observer):
 
     @property
     def timeout(self) -> float:
-        return self.settings.timeout
+        """The time for a response; longer when a failure is repeated, in case of a busy machine."""
+        return self.settings.timeout * self.patience
 
     def offers(self, capability: str) -> bool:
         return isinstance(self.facts.capabilities.get(capability), dict)
@@ -233,7 +235,7 @@ class Context(Observer):
     # -- start and end of a case ------------------------------------------------------------------
 
     def begin(self) -> None:
-        self._deadline = time.monotonic() + self.settings.case_seconds
+        self._deadline = time.monotonic() + self.settings.case_seconds * self.patience
         self.evidence = []
         self.stderr = b""
         self._used.clear()

@@ -38,6 +38,8 @@ from conformance.requirements import Requirement, requirements
 
 Listener = Callable[[Trial], None]
 RATE_LIMIT_RETRIES = 4
+PATIENCE = 3.0
+"""A repeated case has this many times as long for each response."""
 
 
 @dataclass
@@ -277,10 +279,14 @@ def _try_fairly(context: Context, row: Requirement, stopped: threading.Event) ->
     if not context.settings.repeat or stopped.is_set():
         return trial
     context.forget_connections()
+    context.patience = PATIENCE
     try:
         again = _try(context, row)
     except RateLimited:
         return trial
+    finally:
+        context.patience = 1.0
+        context.forget_connections()
     if again.status == "passed":
         trial.status = "flaky"
         trial.reason = f"passed when it was repeated alone; before: {trial.reason}"

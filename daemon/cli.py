@@ -69,7 +69,7 @@ def _run(chosen: SimpleNamespace) -> int:
         return _run_from_table(chosen, load_settings({}, os.environ))
     named = ["socket", "fixtures", "dialects", "bind", "token_file"]
     # In these commands, --bank does not name the bank for tools.
-    if command not in ("bank", "source", "import", "export"):
+    if command not in ("bank", "source"):
         named.append("bank")
     flags = {f"server.{name}": given[name] for name in named if given.get(name) is not None}
     if command == "stdio":

@@ -133,6 +133,15 @@ def _page(found: dict[str, tuple[dict[str, Any], dict[str, Any]]]) -> str:
             f"| {len(summary['failedMust'])} | {len(summary['failedShould'])} | {summary['flaky']} "
             f"| {summary['errors']} | {summary['notApplicable']} | {report['seconds']:.0f} |"
         )
+    absent = [name for name in servers() if name not in found]
+    if absent:
+        lines += [
+            "",
+            f"Listed in `scripts/peers/servers.toml`, without a report: {', '.join(absent)}.",
+        ]
+    short = [name for name, (_, report) in found.items() if "--timeout 3 " in report["command"]]
+    if short:
+        lines += ["", f"Measured with `--timeout 3`: {', '.join(short)}."]
     lines += ["", "## Findings by cause", ""]
     causes: dict[tuple[str, str], list[str]] = {}
     for name, (_, report) in found.items():

@@ -25,6 +25,8 @@ class Known:
     reason: str
     revision: str | None = None
     transport: str | None = None
+    sometimes: bool = False
+    """Whether the case may pass: the failure depends on timing."""
 
     def covers(self, trial: Trial, transport: str) -> bool:
         return (
@@ -69,12 +71,13 @@ def read(path: Path) -> list[Known]:
         raise ValueError(f"{path}: unknown key {sorted(unknown)[0]!r}; entries are [[failure]]")
     entries = []
     for row in table.get("failure", []):
-        odd = set(row) - {"case", "reason", "revision", "transport"}
+        odd = set(row) - {"case", "reason", "revision", "transport", "sometimes"}
         if odd:
             raise ValueError(f"{path}: unknown key {sorted(odd)[0]!r} in a [[failure]]")
         if not isinstance(row.get("case"), str) or not row.get("reason"):
             raise ValueError(f"{path}: every [[failure]] needs a case and a reason")
-        entries.append(Known(row["case"], row["reason"], row.get("revision"), row.get("transport")))
+        where = row.get("revision"), row.get("transport")
+        entries.append(Known(row["case"], row["reason"], *where, row.get("sometimes") is True))
     return entries
 
 
@@ -90,7 +93,8 @@ def judge(report: Report, entries: list[Known], baseline: Baseline | None = None
     for entry in entries:
         tried = [t for t in report.trials if entry.covers(t, report.transport)]
         decided = [t for t in tried if t.status in ("passed", "failed", "flaky")]
-        if decided and all(trial.status == "passed" for trial in decided):
+        passed = bool(decided) and all(trial.status == "passed" for trial in decided)
+        if passed and not entry.sometimes:
             verdict.newly_passing.append(entry)
     return verdict
 

@@ -140,7 +140,8 @@ def _same_id(ctx: Context) -> None:
 
 @case("W15")
 def _unread_answers(ctx: Context) -> None:
-    staying, leaving = ctx.fresh(), ctx.fresh()
+    with opening_is_tested():
+        staying, leaving = ctx.fresh(), ctx.fresh()
     with contextlib.suppress(Closed):
         for _ in range(50):
             leaving.request(leaving.basic)

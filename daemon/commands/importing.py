@@ -187,12 +187,13 @@ def _execute(
 def _is_exported(path: Path) -> bool:
     """Whether a file is one that `recalld export` wrote as JSON lines."""
     from daemon.importing import foreign_files
+    from daemon.importing.values import object_of
 
     try:
         first = foreign_files.first_line(path) if path.is_file() else None
     except OSError as error:
         raise Exit(CANNOT_CREATE, f"{path}: {error.strerror}") from None
-    return isinstance(first, dict) and first.get("format") == "recalld-bank"
+    return object_of(first).get("format") == "recalld-bank"
 
 
 def _import_own(

@@ -10,6 +10,7 @@ from typing import Final
 from daemon.importing import foreign_files
 from daemon.importing.kinds import KINDS
 from daemon.importing.record import ForeignKind, WrongKind
+from daemon.importing.values import list_of, object_of
 
 _NAMES_SHOWN: Final = 6
 
@@ -85,15 +86,15 @@ def _describe_text(path: Path) -> str:
     start = foreign_files.head(path, 65_536)
     value = foreign_files.first_line(path)
     if isinstance(value, dict):
-        return f"JSON lines with the fields {_listed(map(str, value))}"
+        return f"JSON lines with the fields {_listed(object_of(value))}"
     if start.lstrip()[:1] in (b"{", b"["):
         try:
             whole = foreign_files.load(path)
         except WrongKind:
             return "text that begins like JSON"
         if isinstance(whole, dict):
-            return f"a JSON object with the members {_listed(map(str, whole))}"
-        return f"a JSON list of {len(whole)} entries"
+            return f"a JSON object with the members {_listed(object_of(whole))}"
+        return f"a JSON list of {len(list_of(whole))} entries"
     try:
         # A cut at the end of the part that was read is not an error.
         start[: -4 or None].decode() if len(start) == 65_536 else start.decode()

@@ -44,10 +44,11 @@ def _fields(lines: list[str]) -> dict[str, Any]:
             block.append(line)
             continue
         _close(fields, key, block)
-        key, block = match[1].rstrip(), []
+        name = match[1].rstrip()
+        key, block = name, []
         rest = line[match.end() :].rstrip()
         if rest and not rest.startswith(("|", ">")):
-            fields[key] = scalar(rest)
+            fields[name] = scalar(rest)
     _close(fields, key, block)
     return fields
 

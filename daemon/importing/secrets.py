@@ -105,7 +105,7 @@ def names_in_value(value: Any) -> set[str]:
     if isinstance(value, Mapping):
         members: Any = cast("Mapping[str, Any]", value).values()
     elif isinstance(value, list | tuple):
-        members = value
+        members = cast("list[Any]", value)
     else:
         return set()
     found: set[str] = set()

@@ -6,12 +6,11 @@ id if that is unique, else a hash of the program and the original id. So a repea
 nothing.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import Any, BinaryIO, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from daemon.importing.record import ForeignDocument, ForeignKind, Found, Memory, Own, Rejected
@@ -30,7 +29,7 @@ class Reason(Struct, kw_only=True):
     """Entries that share a reason: how many, and the ids of the first ones."""
 
     count: int = 0
-    examples: list[str] = field(default_factory=list)
+    examples: list[str] = []
 
     def add(self, where: str) -> None:
         self.count += 1
@@ -44,10 +43,10 @@ class Staged(Struct, kw_only=True):
     found: int = 0
     staged: int = 0
     repeated: int = 0
-    rejected: dict[str, Reason] = field(default_factory=dict)
-    secrets: dict[str, Reason] = field(default_factory=dict)
+    rejected: dict[str, Reason] = {}
+    secrets: dict[str, Reason] = {}
     secret_entries: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
+    kinds: dict[str, int] = {}
 
     def reject(self, where: str, reason: str) -> None:
         self.rejected.setdefault(reason, Reason()).add(where)
@@ -213,7 +212,7 @@ class Stager:
         for record in records:
             self._writer.write(record)
         self.result.staged += 1
-        self.result.kinds[kind] += 1
+        self.result.kinds[kind] = self.result.kinds.get(kind, 0) + 1
 
 
 def derived_id(system: str, original_id: str) -> str:

@@ -82,11 +82,25 @@ def object_of(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
+def list_of(value: Any) -> list[Any]:
+    """A JSON list; an empty one for anything else."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
 def objects_of(value: Any) -> list[dict[str, Any]]:
     """The JSON objects of a list; an empty list for anything else."""
-    if not isinstance(value, list):
-        return []
-    return [object_of(entry) for entry in cast("list[Any]", value) if isinstance(entry, dict)]
+    return [object_of(entry) for entry in list_of(value) if isinstance(entry, dict)]
+
+
+def first_objects(value: Any, names: Iterable[str]) -> list[dict[str, Any]]:
+    """The objects of a list, or of the first member of an object that is a list of some."""
+    if isinstance(value, list):
+        return objects_of(cast("list[Any]", value))
+    for name in names:
+        found = objects_of(object_of(value).get(name))
+        if found:
+            return found
+    return []
 
 
 def present(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ _NUMBER: Final = re.compile(
     r"|several|many)\b",
     re.I,
 )
-_WHEN: Final = re.compile(r"\s*(?:when|how long|what (?:date|day|month|year|time))\b", re.I)
+_WHEN: Final = re.compile(r"\s{0,40}(?:when|how long|what (?:date|day|month|year|time))\b", re.I)
 _HOW_MANY: Final = re.compile(r"\bhow (?:many|much|often|long|old)\b", re.I)
 _WORD: Final = re.compile(r"[\w'’-]+")
 

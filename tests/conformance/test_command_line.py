@@ -224,6 +224,14 @@ def test_a_known_failure_that_passes_is_an_error(
     assert "known failure J06 passes now" in capsys.readouterr().out
 
 
+def test_a_known_failure_that_occurs_sometimes_may_pass(tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text('[[failure]]\ncase = "B01"\nreason = "timing"\nsometimes = true\n')
+    options = ("--only", "B01", "--known-failures", str(path), "--stdio", "--")
+
+    assert conform(*options, *REFERENCE) == 0
+
+
 def test_a_known_failure_of_an_unknown_case_is_rejected(tmp_path: Path) -> None:
     known = known_file(tmp_path, "J999")
 

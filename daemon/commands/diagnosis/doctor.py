@@ -1,6 +1,7 @@
 """`recalld doctor`: checks the installation and names a remedy for each problem.
 
-Every check is a function that yields findings. A check changes nothing and opens no database.
+Every check is a function that yields findings. A check changes nothing and opens no database. The
+check of client entries starts them, which starts a daemon if none runs.
 """
 
 import argparse
@@ -10,13 +11,14 @@ import os
 import shutil
 import sqlite3
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from daemon.commands.diagnosis.versions import versions
 from daemon.commands.output import print_lines
@@ -28,6 +30,7 @@ from daemon.version import VERSION
 
 GIB: Final = 1024**3
 LOW_SPACE_BYTES: Final = GIB
+CLIENT_SECONDS: Final = 120.0
 LARGE_LOG_BYTES: Final = 64 * 1024 * 1024
 #: The import names that recalld uses. Another distribution with one of them damages it.
 IMPORT_NAMES: Final = ("daemon", "store", "protocol", "conformance")
@@ -269,6 +272,32 @@ def _clock(settings: Settings) -> Iterator[Finding]:
         yield Finding("clock", "ok", f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime(now))} UTC")
 
 
+def _clients(_settings: Settings) -> Iterator[Finding]:
+    """The entries of installed clients, as `recalld setup --check` tests them."""
+    command = [sys.executable, "-P", "-m", "daemon", "setup", "--check", "--json"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=CLIENT_SECONDS, check=False
+        )
+        results: list[dict[str, Any]] = json.loads(done.stdout)["results"]
+    except (subprocess.TimeoutExpired, ValueError, KeyError, TypeError):
+        remedy = "run `recalld setup --check` to see the reason"
+        yield Finding("clients", "warning", "the entries of clients were not checked", remedy)
+        return
+    for each in results:
+        name, file = each["client"], each["file"]
+        if each["works"]:
+            yield Finding("clients", "ok", f"{name}: {file} works ({each['tools']} tools)")
+        elif each["works"] is False:
+            remedy = f"recalld setup {name} --force"
+            yield Finding("clients", "problem", f"{name}: {file}: {each['fault']}", remedy)
+        elif each["status"] == "absent":
+            yield Finding("clients", "ok", f"{name}: no entry; `recalld setup {name}` adds one")
+        else:
+            remedy = "correct the file, then run `recalld setup --check`"
+            yield Finding("clients", "problem", f"{name}: {file}: {each['detail']}", remedy)
+
+
 CHECKS: Final[tuple[Check, ...]] = (
     _environment,
     _versions,
@@ -279,4 +308,5 @@ CHECKS: Final[tuple[Check, ...]] = (
     _locks,
     _log,
     _clock,
+    _clients,
 )

@@ -8,7 +8,6 @@ takes longer than a search.
 import os
 import sys
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 from daemon.commands.bank_report import size
@@ -64,6 +63,8 @@ def one_line(entry: Result) -> str:
 
 def local_time(moment: str) -> str:
     """A UTC time as local date and time."""
+    from datetime import datetime  # imported late: only a terminal shows local times
+
     return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M}"
 
 

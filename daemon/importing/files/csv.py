@@ -23,7 +23,7 @@ def missing(path: Path) -> str | None:
     if not path.is_file():
         return "it is not a file"
     try:
-        header = next(_rows(path), None)
+        header: list[str] | None = next(_rows(path), None)
     except (UnicodeDecodeError, csv.Error):
         return "it is not text"
     if header is None:
@@ -38,7 +38,7 @@ def missing(path: Path) -> str | None:
 
 def read(path: Path) -> Iterator[Found]:
     rows = _rows(path)
-    header = next(rows, [])
+    header = next(rows, None) or list[str]()
     names = _names(header)
     number = 1
     try:

@@ -14,6 +14,7 @@ from daemon.importing import foreign_files
 from daemon.importing.record import ForeignKind, Found, Memory, Rejected, WrongKind
 from daemon.importing.values import (
     content_id,
+    list_of,
     milliseconds,
     object_of,
     present,
@@ -73,7 +74,7 @@ def _entries(path: Path) -> Iterator[tuple[int, Any]]:
         yield from foreign_files.json_lines(path)
         return
     whole = foreign_files.load(path)
-    yield from enumerate(whole if isinstance(whole, list) else [], start=1)
+    yield from enumerate(list_of(whole), start=1)
 
 
 def entry_of(entry: dict[str, Any], where: str) -> Memory | Rejected:

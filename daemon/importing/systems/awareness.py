@@ -12,7 +12,15 @@ import orjson
 from daemon.importing import foreign_files, front_matter
 from daemon.importing.files.markdown import notes, read_text
 from daemon.importing.record import ForeignKind, Found, ItemKind, Memory, Rejected, WrongKind
-from daemon.importing.values import milliseconds, present, share_of, tags_of, text_of
+from daemon.importing.values import (
+    list_of,
+    milliseconds,
+    object_of,
+    present,
+    share_of,
+    tags_of,
+    text_of,
+)
 
 _FOLDERS: Final[tuple[tuple[str, ItemKind], ...]] = (
     ("memories", "event"), ("knowledge", "card"), ("tasks", "task"),
@@ -134,10 +142,14 @@ def _json(raw: Any) -> Any:
 
 def _steps(raw: Any) -> list[str]:
     steps = _json(raw)
-    if not isinstance(steps, list):
-        return [steps] if isinstance(steps, str) and steps.strip() else []
-    named = [step.get("description") or step if isinstance(step, dict) else step for step in steps]
-    return [step if isinstance(step, str) else orjson.dumps(step).decode() for step in named]
+    if isinstance(steps, str):
+        return [steps] if steps.strip() else []
+    return [_step(step) for step in list_of(steps)]
+
+
+def _step(step: Any) -> str:
+    text = text_of(step) or text_of(object_of(step).get("description"))
+    return text or orjson.dumps(step).decode()
 
 
 KIND: Final = ForeignKind(

@@ -8,7 +8,7 @@ import orjson
 
 from daemon.importing import foreign_files
 from daemon.importing.record import ForeignKind, Found, Memory, Rejected
-from daemon.importing.values import milliseconds, present, tags_of, text_of
+from daemon.importing.values import list_of, milliseconds, present, tags_of, text_of
 
 _PARTS: Final = (
     ("request", "Request"), ("investigated", "Investigated"), ("learned", "Learned"),
@@ -110,7 +110,7 @@ def _list(raw: Any) -> list[str]:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return [raw]
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return [each for each in list_of(value) if isinstance(each, str)]
 
 
 KIND: Final = ForeignKind(

@@ -12,6 +12,8 @@ from daemon.importing import foreign_files
 from daemon.importing.record import ForeignDocument, ForeignKind, Found, Memory, Rejected
 from daemon.importing.values import (
     content_id,
+    first_objects,
+    list_of,
     milliseconds,
     object_of,
     objects_of,
@@ -20,7 +22,9 @@ from daemon.importing.values import (
     text_of,
 )
 
-_LISTS: Final = ("items", "memories", "facts", "results", "memory_units")
+_LISTS: Final = (
+    "items", "memories", "facts", "results", "memory_units", "observations", "mental_models",
+)  # fmt: skip
 
 
 def missing(path: Path) -> str | None:
@@ -58,11 +62,7 @@ def read(path: Path) -> Iterator[Found]:
 
 
 def _listed(whole: Any) -> list[dict[str, Any]]:
-    if isinstance(whole, list):
-        return objects_of(whole)
-    members = object_of(whole)
-    names = (*_LISTS, "observations", "mental_models")
-    return next((found for name in names if (found := objects_of(members.get(name)))), [])
+    return first_objects(whole, _LISTS)
 
 
 def _document(document: dict[str, Any]) -> Iterator[Found]:
@@ -92,7 +92,7 @@ def _fact(
         return Rejected(where=id or document or "a fact", reason="has no text")
     entities = [
         name
-        for entity in fact.get("entities") or []
+        for entity in list_of(fact.get("entities"))
         if (name := text_of(entity) or text_of(object_of(entity).get("name")))
     ]
     dates = ("event_date", "occurred_start", "mentioned_at", "created_at", "date")

@@ -12,7 +12,14 @@ import orjson
 
 from daemon.importing import foreign_files
 from daemon.importing.record import ForeignKind, Found, Memory, Rejected, WrongKind
-from daemon.importing.values import milliseconds, object_of, objects_of, present, tags_of, text_of
+from daemon.importing.values import (
+    first_objects,
+    milliseconds,
+    object_of,
+    present,
+    tags_of,
+    text_of,
+)
 
 _LISTS: Final = ("results", "memories", "items", "data")
 _READ: Final = frozenset(
@@ -59,10 +66,7 @@ def _entries(path: Path) -> list[dict[str, Any]]:
             whole = foreign_files.decode(archive.read(name))
     else:
         whole = foreign_files.load(path)
-    if isinstance(whole, list):
-        return objects_of(whole)
-    members = object_of(whole)
-    return next((found for name in _LISTS if (found := objects_of(members.get(name)))), [])
+    return first_objects(whole, _LISTS)
 
 
 def _memory(row: dict[str, Any]) -> Found:

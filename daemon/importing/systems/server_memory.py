@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from daemon.importing import foreign_files
 from daemon.importing.record import ForeignKind, Found, Memory, Rejected
-from daemon.importing.values import object_of, short_id, text_of
+from daemon.importing.values import list_of, object_of, short_id, text_of
 
 
 def missing(path: Path) -> str | None:
@@ -41,7 +41,7 @@ def _entity(line: dict[str, Any], number: int) -> Iterator[Found]:
     if name is None or not isinstance(observations, list):
         yield Rejected(where=f"line {number}", reason="has no name or no observations")
         return
-    texts = [text for each in observations if (text := text_of(each)) is not None]
+    texts = [text for each in list_of(observations) if (text := text_of(each)) is not None]
     for text in texts or [f"{name} ({sort})" if sort else name]:
         yield Memory(
             original_id=short_id(f"{name}/{text}"),

@@ -82,12 +82,24 @@ _WORDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
 )
 
 _OPEN: Final = re.compile(
-    r"\bBLOCKED\b|\bTODO\b|\bFIXME\b|(?i:\bto-?do\s*:|^\s*blocked\b|\bblocked\s+(?:by|on|until)\b"
-    r"|\bneeds? to\b)"
+    r"\bBLOCKED\b|\bTODO\b|\bFIXME\b|(?i:\bto-?do\s*:|^\s{0,40}[-*]?\s{0,4}todo\b"
+    r"|^\s*blocked\b|\bblocked\s+(?:by|on|until)\b|\bneeds? to\b|\bmust still\b|\bstill must\b"
+    r"|\bstill (?:have|has) to\b|\bwe should\b|\bremains? to be\b"
+    # German
+    r"|\bblockiert\b|\bzu erledigen\b|\bnoch (?:offen|zu tun|nicht erledigt)\b"
+    r"|\b(?:muss|m\u00fcssen|musst|sollten?) (?:\w{1,40} ){0,3}noch\b"
+    r"|\bwir (?:m\u00fcssen|sollten)\b)"
+    # Japanese: not yet handled, must be done, unsolved, to be done
+    r"|\u672a\u5bfe\u5fdc|\u672a\u5b8c\u4e86|\u672a\u89e3\u6c7a|\u8981\u5bfe\u5fdc"
+    r"|\u5fc5\u8981\u304c\u3042\u308b|\u3057\u306a\u3051\u308c\u3070\u306a\u3089\u306a\u3044"
+    r"|\u3084\u308b\u3053\u3068|\u30d6\u30ed\u30c3\u30af\u3055\u308c\u3066"
 )
 _NOT_OPEN: Final = re.compile(
     r"\b(?:no|not|never|no longer|don't|doesn't|didn't|do not|does not|did not)\s+"
-    r"(?:(?:any|open|more|remaining)\s+)?(?:needs? to|blocked|todos?)\b",
+    r"(?:(?:any|open|more|remaining)\s+)?(?:needs? to|blocked|todos?)\b"
+    # A thing with that name: "the TODO app", "our todo list".
+    r"|\btodos?[ -](?:app|apps|list|lists|application|page|view|component|comments?|items?)\b"
+    r"|\bnicht (?:mehr )?blockiert\b",
     re.I,
 )
 _ONGOING: Final = re.compile(
@@ -101,8 +113,14 @@ _DONE_WORDS: Final = (
     r"(?:done|fixed|fixes|completed?|finished|resolved|solved|implemented|shipped|merged|deployed"
     r"|released|closed|landed|migrated|switched|added|removed|renamed|replaced|upgraded|unblocked)"
 )
+# German and Japanese words for done.
+_DONE_ELSEWHERE: Final = (
+    r"\b(?:erledigt|behoben|abgeschlossen|fertiggestellt|gel\u00f6st)\b"
+    r"|\u5b8c\u4e86|\u89e3\u6c7a\u6e08|\u4fee\u6b63\u6e08|\u5bfe\u5fdc\u6e08"
+)
 _DONE: Final = re.compile(
-    rf"\b{_DONE_WORDS}\b|\b(?:tests?|checks?|ci|build) (?:now )?pass(?:es|ed)?\b", re.I
+    rf"\b{_DONE_WORDS}\b|{_DONE_ELSEWHERE}|\b(?:tests?|checks?|ci|build) (?:now )?pass(?:es|ed)?\b",
+    re.I,
 )
 _NOT_DONE: Final = re.compile(
     r"\b(?:not|never|nothing|isn't|wasn't|aren't|weren't|hasn't|haven't|won't|can't be|cannot be"

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import subprocess
 from collections.abc import Generator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +14,7 @@ from daemon.commands.diagnosis import doctor
 from daemon.config import load
 from daemon.operations.readable_log import readable
 from tests.daemon.commands.bank_home import serve
-from tests.support.processes import child, environment, recalld
+from tests.support.processes import RECALLD, child, environment, recalld
 from tests.support.wire import initialize
 
 
@@ -115,6 +116,19 @@ def test_open_says_that_no_page_is_served_or_that_http_is_off(home: Path) -> Non
             assert "no page is served at" in done.stderr
 
 
+def test_doctor_reports_a_broken_entry_of_a_client(home: Path) -> None:
+    (home / ".cursor").mkdir()
+    (home / ".cursor" / "mcp.json").write_text('{"mcpServers": {"recalld": ')
+    variables = {**environment(home), "HOME": str(home)}
+    done = subprocess.run(
+        [*RECALLD, "doctor", "--json"], env=variables, capture_output=True, text=True, check=False
+    )
+    (found,) = [each for each in json.loads(done.stdout) if each["check"] == "clients"]
+    assert found["level"] == "problem"
+    assert found["message"].startswith(f"cursor: {home / '.cursor' / 'mcp.json'}")
+    assert done.returncode == 1
+
+
 # --- doctor ----------------------------------------------------------------------------------
 
 
@@ -124,7 +138,8 @@ def findings(home: Path) -> list[doctor.Finding]:
 
 def problems(home: Path) -> list[doctor.Finding]:
     found = [each for each in findings(home) if each.level != "ok"]
-    return [each for each in found if "PATH" not in each.message]
+    # The command may be missing from PATH, and the clients are those of the person who tests.
+    return [each for each in found if "PATH" not in each.message and each.check != "clients"]
 
 
 def test_doctor_finds_nothing_in_a_fresh_home(home: Path) -> None:

@@ -92,3 +92,27 @@ def test_label_detection_handles_a_megabyte_in_linear_time() -> None:
     text = "not " * 250_000 + "need " * 10_000
     assert detection.status_of(text) == "noted"
     assert detection.event_type_of(text) == "message"
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("We must still rotate the keys", "open"),
+        ("We should add a retry to the uploader", "open"),
+        ("todo write the migration", "open"),
+        ("- todo: write the migration", "open"),
+        ("We still have to update the docs", "open"),
+        ("Wir müssen noch die Schlüssel tauschen", "open"),
+        ("Der Umzug ist blockiert", "open"),
+        ("Das ist noch offen", "open"),
+        ("Der Fehler ist behoben", "resolved"),
+        ("Der Umzug ist nicht mehr blockiert", "noted"),
+        ("この件は未対応です", "open"),
+        ("テストを書く必要がある", "open"),
+        ("対応済みです", "resolved"),
+        ("The TODO app uses React", "noted"),
+        ("Our todo list is kept in Notion", "noted"),
+    ],
+)
+def test_open_work_is_recognised_in_three_languages(text: str, status: str) -> None:
+    assert detection.status_of(text) == status
