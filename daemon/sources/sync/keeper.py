@@ -51,6 +51,7 @@ class ActiveRun:
     def __init__(self) -> None:
         self.progress = RunProgress()
         self.scope = anyio.CancelScope()
+        self.ended = anyio.Event()
 
 
 class Sources:
@@ -148,10 +149,13 @@ class Sources:
             self.find(name)
         if definition is not None:
             self._require_added(name)
-        if name in self._runs:
-            self.cancel(name)
+        run = self._runs.get(name)
+        if run is not None:
+            run.scope.cancel()
+            await run.ended.wait()
         count = 0
-        bank = self.state(name).bank
+        # A run that was cancelled after its first batch has documents and no saved state.
+        bank = self.state(name).bank or (self.bank_of(definition) if definition else "")
         if not keep_documents and bank:
             count = await self._delete_documents(name, bank)
         await self._engine.source_records.remove(name)
@@ -272,6 +276,7 @@ class Sources:
                     await self._embed(definition, run.progress)
         finally:
             del self._runs[name]
+            run.ended.set()
         if outcome is None:
             raise Exit(UNAVAILABLE, f"the sync of source {name!r} was cancelled; nothing is lost")
         return outcome
