@@ -59,6 +59,14 @@ class Callbacks(SimpleNamespace):
     serve: Callable[[Settings], int]
 
 
+_SYNC_OPTIONS: Final = {
+    "full": "read every file, also unchanged ones",
+    "dry-run": "list the changes, apply none",
+    "allow-deletions": "apply deletions that the last sync withheld",
+    "no-progress": "show no progress",
+}
+
+
 def add_arguments(parser: "argparse.ArgumentParser") -> None:
 
     parser.add_argument("--config", metavar="PATH", help="ctx.toml; ./config/ctx.toml by default")
@@ -74,19 +82,26 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
     verb("stats", "show counts of documents by source")
     sync = verb("sync", "index the documents of one connector, or of all")
     sync.add_argument("connector", nargs="?", default="all", help="all, TYPE or TYPE:NAME")
-    for option in ("full", "dry-run", "allow-deletions", "no-progress"):
-        sync.add_argument(f"--{option}", action="store_true")
-    sync.add_argument("--progress", choices=("human", "json"), default="human")
+    for option, purpose in _SYNC_OPTIONS.items():
+        sync.add_argument(f"--{option}", action="store_true", help=purpose)
+    sync.add_argument(
+        "--progress", choices=("human", "json"), default="human", help="form of progress"
+    )
     for option in ("since", "until", "limit"):
         sync.add_argument(f"--{option}", help="accepted; every sync compares the whole source")
     search = verb("search", "search the documents")
-    search.add_argument("query")
-    search.add_argument("--mode", choices=("keyword", "semantic", "hybrid"), default="keyword")
+    search.add_argument("query", help="search query")
+    search.add_argument(
+        "--mode",
+        choices=("keyword", "semantic", "hybrid"),
+        default="keyword",
+        help="compare words, meaning, or both (keyword)",
+    )
     search.add_argument("--source", help="only documents of this source")
-    search.add_argument("--limit", type=int)
+    search.add_argument("--limit", type=int, help="number of results")
     search.add_argument("--json", action="store_true", help="print JSON")
     get = verb("get", "print a document")
-    get.add_argument("id")
+    get.add_argument("id", help="id of a document")
     get.add_argument("--json", action="store_true", help="print JSON")
     serve = verb("serve", "run the server")
     protocols = serve.add_subparsers(dest="protocol", metavar="PROTOCOL", required=True)

@@ -62,7 +62,11 @@ def test_every_argument_of_every_command_is_described() -> None:
     for name, _, parser in subcommands(full_parser()):
         for verb, inner in [("", parser), *((v, p) for v, _, p in subcommands(parser))]:
             for action in inner._actions:
-                assert action.help or action.dest in ("verb", "command"), (name, verb, action.dest)
+                assert action.help or action.dest in ("verb", "command", "tool_verb", "protocol"), (
+                    name,
+                    verb,
+                    action.dest,
+                )
 
 
 @pytest.mark.parametrize(

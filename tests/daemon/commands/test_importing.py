@@ -127,15 +127,16 @@ def test_wrong_arguments_are_refused(
 
 
 def test_a_database_with_a_log_is_read_and_left_alone(stopped_home: BankHome) -> None:
-    path = SAMPLES["mcp-memory-service"](stopped_home.cwd)
+    folder = stopped_home.cwd / "foreign"
+    path = SAMPLES["mcp-memory-service"](folder)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("UPDATE memories SET content = 'from the log' WHERE id = 1")
         connection.commit()
-        before = {each.name for each in stopped_home.cwd.iterdir()}
+        before = {each.name for each in folder.iterdir()}
         log = path.with_name(f"{path.name}-wal").read_bytes()
         assert counts(report(stopped_home, str(path), "--bank", "n")) == (1, 0, 0)
-        assert {each.name for each in stopped_home.cwd.iterdir()} - {"stdin"} == before
+        assert {each.name for each in folder.iterdir()} == before
         assert path.with_name(f"{path.name}-wal").read_bytes() == log
     done = run(stopped_home, "export", "--bank", "n")
     assert "from the log" in done.stdout
