@@ -11,7 +11,8 @@ FROM python:3.12-slim
 RUN useradd --no-log-init --create-home --uid 1000 recalld \
     && install --directory --owner recalld --mode 0700 /data
 COPY --from=build /opt/recalld /opt/recalld
-# hadolint ignore=DL3064  -- the variable holds a path, not a token
+# The variable holds a path, not a token.
+# hadolint ignore=DL3064
 ENV PATH=/opt/recalld/bin:$PATH \
     RECALLD_HOME=/data \
     RECALLD_BIND=0.0.0.0:7331 \

@@ -30,7 +30,7 @@ def page(client: Client) -> str:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         linux = Places(home=root, project=root / "project", variables={}, platform="linux")
-        rows = ["| scope | file |", "|---|---|"]
+        rows = ["| scope | location |", "|---|---|"]
         scopes: tuple[Scope, Scope] = ("user", "project")
         for scope in scopes:
             if scope == "project" and not client.project:
