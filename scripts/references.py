@@ -48,10 +48,9 @@ _FOREIGN: Final = frozenset(
         "CLAUDE.md",
         "GEMINI.md",
         "docs/auth.md",
-        ".continue/rules/recalld.md",
-        ".github/copilot-instructions.md",
-        ".junie/guidelines.md",
-        ".kiro/steering/recalld.md",
+        "copilot-instructions.md",
+        "guidelines.md",
+        "recalld.md",
     }
 )
 #: Endings of files at run time that look like names in the package `daemon`.
