@@ -47,6 +47,7 @@ _FOREIGN: Final = frozenset(
         "AGENTS.md",
         "CLAUDE.md",
         "GEMINI.md",
+        "MEMORY.md",
         "docs/auth.md",
         "copilot-instructions.md",
         "guidelines.md",
