@@ -11,11 +11,13 @@ FROM python:3.12-slim
 RUN useradd --no-log-init --create-home --uid 1000 recalld \
     && install --directory --owner recalld --mode 0700 /data
 COPY --from=build /opt/recalld /opt/recalld
+# The variable holds a path, not a token.
+# hadolint ignore=DL3064
 ENV PATH=/opt/recalld/bin:$PATH \
     RECALLD_HOME=/data \
     RECALLD_BIND=0.0.0.0:7331 \
     RECALLD_TOKEN_FILE=/data/tokens.toml
-USER recalld
+USER 1000
 VOLUME /data
 EXPOSE 7331
 HEALTHCHECK --interval=30s --timeout=6s CMD ["recalld", "health"]

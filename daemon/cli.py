@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code; a failure is one line on stderr."""
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["hook"] and "--help" not in given:
-        from daemon.commands import hook
+        from daemon.commands.clients import hook
 
         return hook.main(given[1:])  # without argparse: a client waits for it
     try:

@@ -42,7 +42,18 @@ _CALL: Final = re.compile(r"`[^`\n]*\([^`\n]*`")
 _RULE: Final = re.compile(r"([\w/.-]*README)(?:\.md)?`?,? rules? (\d+)")
 _LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
 #: Names of files that other programs read, and the file that examples ask for.
-_FOREIGN: Final = frozenset({"AGENTS.md", "CLAUDE.md", "GEMINI.md", "docs/auth.md"})
+_FOREIGN: Final = frozenset(
+    {
+        "AGENTS.md",
+        "CLAUDE.md",
+        "GEMINI.md",
+        "MEMORY.md",
+        "docs/auth.md",
+        "copilot-instructions.md",
+        "guidelines.md",
+        "recalld.md",
+    }
+)
 #: Endings of files at run time that look like names in the package `daemon`.
 _RUNTIME: Final = (".lock", ".log")
 

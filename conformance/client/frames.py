@@ -138,3 +138,10 @@ def show(raw: bytes, limit: int = 300) -> str:
     text = cut.decode("utf-8", "backslashreplace")
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return text if cut is raw else f"{text}… ({len(raw)} bytes)"
+
+
+def parts_of(frame: Frame) -> list[Frame]:
+    """The messages of a frame; several if it is a batch."""
+    if frame.kind != "batch" or not frame.value:
+        return [frame]
+    return [Frame(dump(element), element, None) for element in frame.value]

@@ -14,7 +14,7 @@ from typing import Any
 from conformance import revisions
 from conformance.check import Failed, fail, need
 from conformance.client.fairness import is_answer, is_honest, is_malformed, raise_rate_limit
-from conformance.client.frames import Frame, dump, key, parse, show
+from conformance.client.frames import Frame, dump, key, parse, parts_of, show
 from conformance.client.observer import Observer, ReceivedFrame, Sent
 from conformance.client.results import result_of
 from conformance.client.wire import Closed, Flood, OutOfTime, Wire
@@ -26,7 +26,6 @@ LASTING = ("logging/setLevel", "resources/subscribe", "subscriptions/listen")
 
 INBOX_LIMIT = 20000
 """The number of unexpected frames above which the server is flooding."""
-
 
 Answerer = Callable[[dict[str, Any]], Any]
 
@@ -198,7 +197,7 @@ class Peer:
             return None
         self._has_received = True
         frame = parse(line)
-        for part in _parts(frame):
+        for part in parts_of(frame):
             self._observe(part)
         return frame
 
@@ -449,10 +448,3 @@ class Peer:
     def discard_inbox(self) -> None:
         self.inbox.clear()
         self.server_requests.clear()
-
-
-def _parts(frame: Frame) -> list[Frame]:
-    """The messages of a frame; several if it is a batch."""
-    if frame.kind != "batch" or not frame.value:
-        return [frame]
-    return [Frame(dump(element), element, None) for element in frame.value]

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from daemon.setup.syntax import MISSING, Item, Key, lookup
+from daemon.setup.formats.syntax import MISSING, Item, Key, lookup
 
 Format = Literal["json", "toml", "yaml"]
 Scope = Literal["user", "project"]

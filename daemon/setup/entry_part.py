@@ -11,10 +11,10 @@ from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
 from daemon.setup.clients import Client
+from daemon.setup.formats.syntax import MISSING, Key, lookup
+from daemon.setup.formats.text_files import TextFile
 from daemon.setup.ledger import Ledger, Record, restored
 from daemon.setup.plan import Editor, Plan, guarded, recorded
-from daemon.setup.syntax import MISSING, Key, lookup
-from daemon.setup.text_files import TextFile
 
 #: Members that decide what is started. One of them in an entry beside ours makes another entry.
 _TARGET: Final = frozenset({"command", "cmd", "args", "url", "uri", "serverUrl", "httpUrl"})

@@ -14,12 +14,12 @@ from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
-from daemon.setup import jsonc
 from daemon.setup.clients import Client, Places, Scope, Server
+from daemon.setup.formats import jsonc
+from daemon.setup.formats.syntax import SyntaxFault
+from daemon.setup.formats.text_files import TextFile
 from daemon.setup.ledger import Ledger, restored
 from daemon.setup.plan import Plan, guarded, recorded
-from daemon.setup.syntax import SyntaxFault
-from daemon.setup.text_files import TextFile
 
 
 class Hooks(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from daemon.setup.clients import SERVER
-from daemon.setup.syntax import Key, lookup, name_of
+from daemon.setup.formats.syntax import Key, lookup, name_of
 
 NATIVE: Final = "native"
 #: Words in the name or the command of a server, and the dialect of that system.

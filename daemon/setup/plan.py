@@ -10,11 +10,11 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from daemon.setup import jsonc, text_files
 from daemon.setup.clients import Format
+from daemon.setup.formats import jsonc, text_files
+from daemon.setup.formats.syntax import Key, SyntaxFault, lookup, without
+from daemon.setup.formats.text_files import FileFault, TextFile
 from daemon.setup.ledger import Ledger, Record, restored, undo_of
-from daemon.setup.syntax import Key, SyntaxFault, lookup, without
-from daemon.setup.text_files import FileFault, TextFile
 
 #: `conflict`: the file holds something else in our place; `refused`: the file cannot be changed
 #: safely; `failed`: it cannot be read or written.
@@ -49,11 +49,11 @@ class Editor:
 
     def __init__(self, name: Format) -> None:
         if name == "toml":
-            from daemon.setup import toml_editor
+            from daemon.setup.formats import toml_editor
 
             self.read, self._put, self._drop = toml_editor.read, toml_editor.put, toml_editor.drop
         elif name == "yaml":
-            from daemon.setup import yaml_editor
+            from daemon.setup.formats import yaml_editor
 
             self.read, self._put, self._drop = yaml_editor.read, yaml_editor.put, yaml_editor.drop
         else:

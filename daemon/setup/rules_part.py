@@ -10,10 +10,10 @@ from typing import Final
 from daemon.dialects import registry
 from daemon.dialects.awareness import rules as awareness
 from daemon.setup.clients import Client, Places, Scope
+from daemon.setup.formats.managed_text import Conflict, Markers, Strategy, removed, synced
+from daemon.setup.formats.text_files import TextFile
 from daemon.setup.ledger import Ledger, restored
-from daemon.setup.managed_text import Conflict, Markers, Strategy, removed, synced
 from daemon.setup.plan import Plan, guarded, recorded
-from daemon.setup.text_files import TextFile
 
 MARKERS: Final = Markers("<!-- RECALLD_RULES_START -->", "<!-- RECALLD_RULES_END -->")
 AWARENESS_MARKERS: Final = Markers(awareness.START, awareness.END)

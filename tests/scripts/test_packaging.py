@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from daemon.commands.hook import EVENTS
+from daemon.commands.clients.hook import EVENTS
 from daemon.dialects.registry import build
 from daemon.version import VERSION
 from tests.support.toolkit import any_toolkit

@@ -52,6 +52,5 @@ KIND: Final = ForeignKind(
     title="Context Harness",
     missing=missing,
     read=read,
-    usual=("data/ctx.sqlite", ".ctx/ctx.sqlite"),
     keeps_ids=True,
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from daemon.setup.clients import BY_NAME, CLIENTS, Client, Places, Server
-from daemon.setup.syntax import Item
+from daemon.setup.formats.syntax import Item
 
 STATES: Final = (
     "missing",

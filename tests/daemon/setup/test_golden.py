@@ -14,9 +14,9 @@ import pytest
 
 from daemon.setup.clients import CLIENTS, Client, Places, Server
 from daemon.setup.entry_part import plan_entry, plan_removal
+from daemon.setup.formats.syntax import lookup, without
 from daemon.setup.ledger import Ledger
 from daemon.setup.plan import Editor, Plan, carry_out
-from daemon.setup.syntax import lookup, without
 from tests.daemon.setup.states import (
     CHANGED,
     SERVER,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.setup import jsonc
 from daemon.setup.clients import BY_NAME, Server
+from daemon.setup.formats import jsonc
 from daemon.setup.hooks_part import (
     HOOKS,
     hooks_file,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.setup import jsonc
-from daemon.setup.syntax import SyntaxFault
+from daemon.setup.formats import jsonc
+from daemon.setup.formats.syntax import SyntaxFault
 
 KEY = ("mcpServers", "recalld")
 ENTRY = {"command": "/x/recalld", "args": ["stdio"], "env": {}}

@@ -15,8 +15,9 @@ from typing import Final
 
 from daemon.commands.output import print_lines
 from daemon.exit_codes import CANNOT_CREATE, DEGRADED, OK, Exit
-from daemon.setup import executable, text_files
-from daemon.setup.text_files import FileFault
+from daemon.setup import executable
+from daemon.setup.formats import text_files
+from daemon.setup.formats.text_files import FileFault
 
 LABEL: Final = "dev.recalld.daemon"
 MARK: Final = "# Written by recalld service install"

@@ -11,7 +11,7 @@ import re
 import tomllib
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from daemon.setup.syntax import Key, SyntaxFault, fault_at, newline_of
+from daemon.setup.formats.syntax import Key, SyntaxFault, fault_at, newline_of
 
 _ERROR: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.DOTALL)
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")

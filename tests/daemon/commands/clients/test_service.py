@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from daemon.commands import service
+from daemon.commands.clients import service
 from daemon.exit_codes import Exit
 
 

@@ -1,4 +1,4 @@
-"""`recalld awareness-setup` behaves as the setup command of the Awareness document (seed 002)."""
+"""`recalld awareness-setup` behaves as the setup command of the Awareness document."""
 
 import json
 import subprocess

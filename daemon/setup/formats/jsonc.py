@@ -8,8 +8,8 @@ commas of the rest stay.
 import json
 from typing import Any
 
-from daemon.setup.jsonc_parser import Member, Node, parse, skip_blank
-from daemon.setup.syntax import Key, fault_at, indent_unit, newline_of
+from daemon.setup.formats.jsonc_parser import Member, Node, parse, skip_blank
+from daemon.setup.formats.syntax import Key, fault_at, indent_unit, newline_of
 
 
 def read(text: str) -> Any:

@@ -1,6 +1,6 @@
 """Blocks of text that we own inside a file of the user, between two markers.
 
-The rules are those of the Awareness document (seed 002, IDE Rules Auto-Injection). `managed_block`:
+The rules are those of the Awareness document, section IDE Rules Auto-Injection. `managed_block`:
 create the file, append the block, or replace only the block. `managed_file`: the whole file is
 ours; a file without markers is a conflict unless it is forced. Markers that are not exactly one
 start followed by one end are always a conflict.
@@ -8,7 +8,7 @@ start followed by one end are always a conflict.
 
 from typing import Literal, NamedTuple
 
-from daemon.setup.syntax import newline_of
+from daemon.setup.formats.syntax import newline_of
 
 Strategy = Literal["managed_block", "managed_file"]
 Action = Literal["created", "appended", "replaced", "current"]

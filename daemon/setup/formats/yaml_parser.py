@@ -6,7 +6,7 @@ from msgspec import Struct
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from daemon.setup.syntax import SyntaxFault, fault_at
+from daemon.setup.formats.syntax import SyntaxFault, fault_at
 
 
 class Node(Struct, kw_only=True):

@@ -1,4 +1,4 @@
-"""`recalld awareness-setup`: the setup command of the Awareness document (seed 002).
+"""`recalld awareness-setup`: the setup command of the Awareness document.
 
 It writes the rules file of one of six IDEs, and with `--configure-mcp` or one of the values the MCP
 configuration of that IDE. The table of IDEs is that of `awareness_init`'s `setup_hints`. The MCP
@@ -17,14 +17,14 @@ from daemon.commands.output import print_lines
 from daemon.config import Settings
 from daemon.dialects.awareness import rules
 from daemon.exit_codes import DEGRADED, OK, Exit
-from daemon.setup import text_files
 from daemon.setup.clients import Client, Scope, Server
 from daemon.setup.entry_part import plan_entry
+from daemon.setup.formats import text_files
+from daemon.setup.formats.managed_text import Conflict, Markers, synced
+from daemon.setup.formats.text_files import FileFault
 from daemon.setup.ledger import Ledger
-from daemon.setup.managed_text import Conflict, Markers, synced
 from daemon.setup.plan import carry_out
 from daemon.setup.rules_part import rules_path
-from daemon.setup.text_files import FileFault
 
 #: The MCP configuration of an IDE in a project, and the name of its server list.
 _MCP_FILES: Final = {

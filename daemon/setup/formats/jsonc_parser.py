@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any, Final
 
-from daemon.setup.syntax import fault_at
+from daemon.setup.formats.syntax import fault_at
 
 MAX_DEPTH: Final = 100
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*(?s:.*?)\*/)+")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from daemon.commands.transcript import mark_stored, new_part
+from daemon.commands.clients.transcript import mark_stored, new_part
 
 CODEX = [
     {"type": "session_meta", "payload": {"id": "x"}},

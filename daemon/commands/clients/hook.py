@@ -20,7 +20,7 @@ from typing import Any, Final, cast
 
 from daemon.bridge import attach
 from daemon.bridge.project_bank import bank_of
-from daemon.commands import transcript
+from daemon.commands.clients import transcript
 from daemon.config import Settings, load
 from daemon.version import VERSION
 

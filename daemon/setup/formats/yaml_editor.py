@@ -8,8 +8,8 @@ afterwards.
 import json
 from typing import Any, cast
 
-from daemon.setup.syntax import Item, Key, SyntaxFault, indent_unit, newline_of
-from daemon.setup.yaml_parser import Node, compose, load
+from daemon.setup.formats.syntax import Item, Key, SyntaxFault, indent_unit, newline_of
+from daemon.setup.formats.yaml_parser import Node, compose, load
 
 read = load
 

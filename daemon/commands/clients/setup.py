@@ -20,15 +20,16 @@ from daemon.commands.output import print_lines
 from daemon.config import Settings
 from daemon.dialect_names import chosen
 from daemon.exit_codes import CANNOT_CREATE, DEGRADED, OK, USAGE, Exit
-from daemon.setup import executable, hooks_part, origins, rules_part, text_files
+from daemon.setup import executable, hooks_part, origins, rules_part
 from daemon.setup.clients import BY_NAME, CLIENTS, Client, Places, Scope, Server
 from daemon.setup.entry_part import plan_entry, plan_removal
+from daemon.setup.formats import text_files
+from daemon.setup.formats.syntax import SyntaxFault, lookup
+from daemon.setup.formats.text_files import FileFault
 from daemon.setup.handshake import Proof, prove
 from daemon.setup.ledger import Ledger
 from daemon.setup.plan import Editor, Part, Plan, Status, carry_out
 from daemon.setup.report import Line, as_data, table
-from daemon.setup.syntax import SyntaxFault, lookup
-from daemon.setup.text_files import FileFault
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
