@@ -14,7 +14,9 @@ from daemon.tools.toolkit import Toolkit, iso
 from store.model import BackedUp, Bank, Checked
 
 TAG = "banks"
-Quota = Annotated[int, Meta(ge=1)]
+#: An empty bank takes some 200 KB, so a smaller quota would refuse every memory.
+LEAST_QUOTA = 1_048_576
+Quota = Annotated[int, Meta(ge=LEAST_QUOTA)]
 
 
 class BankView(Struct, frozen=True, kw_only=True):
@@ -135,6 +137,8 @@ async def change(toolkit: Toolkit, arguments: ChangeArguments, _context: Context
     """Rename a bank or set its quota."""
     if arguments.name is UNSET and arguments.quota_bytes is UNSET:
         raise ArgumentsRefused("name: give name or quota_bytes, else nothing changes")
+    if arguments.quota_bytes is not UNSET and 0 < arguments.quota_bytes < LEAST_QUOTA:
+        raise ArgumentsRefused(f"quota_bytes: must be 0 or at least {LEAST_QUOTA}")
     bank = toolkit.engine.bank(arguments.bank)
     if arguments.quota_bytes is not UNSET:
         bank = await toolkit.engine.set_quota(bank.name, arguments.quota_bytes or None)

@@ -15,6 +15,8 @@ MIB: Final = 1024 * 1024
 
 _NAME: Final = re.compile(r"[\w.\-]{1,64}")
 _URL: Final = re.compile(r"(https?|ssh|git|file)://\S+|[\w.\-]+@[\w.\-]+:\S+|/\S.*")
+_WEB_ADDRESS: Final = re.compile(r"https?://\S+")
+_NOT_IN_BRANCH: Final = re.compile(r"[\s~^:?*\[\\]|\.\.")
 _BUCKET: Final = re.compile(r"s3://[a-z0-9][a-z0-9.\-]{1,62}(/.*)?")
 
 
@@ -83,13 +85,13 @@ def _bucket(value: Any) -> str:
 
 def _branch(value: Any) -> str:
     branch = _text(value)
-    if branch.startswith("-") or re.search(r"[\s~^:?*\[\\]|\.\.", branch):
+    if branch.startswith("-") or _NOT_IN_BRANCH.search(branch):
         raise ValueError("must be the name of a branch")
     return branch
 
 
 def _web_address(value: Any) -> str:
-    if not re.fullmatch(r"https?://\S+", _text(value)):
+    if not _WEB_ADDRESS.fullmatch(_text(value)):
         raise ValueError("must begin with http:// or https://")
     return str(value)
 

@@ -39,7 +39,12 @@ def test_the_sdk_client_completes_the_documented_workflow(
     embedded = ["--embedded"] if transport == "embedded" else []
     target = {
         "command": [COMMAND, "stdio", *embedded],
-        "env": {**home.env, "PATH": os.environ["PATH"]},
+        # The workflows open several sessions with one client name.
+        "env": {
+            **home.env,
+            "RECALLD_SESSION_RESUME_SECONDS": "0",
+            "PATH": os.environ["PATH"],
+        },
         "stop": [] if embedded else [COMMAND, "stop"],
     }
     done = subprocess.run(

@@ -83,6 +83,7 @@ def without_ids_and_times(value: Any) -> Any:
             "id",
             "source_id",
             "timestamp",
+            "event_date",
             "updated_at",
             "lastMemoryTimestamp",
             "sessionStartTime",

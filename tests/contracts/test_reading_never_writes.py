@@ -3,8 +3,8 @@
 The content of a data directory is every bank directory in it, every row of the catalogue except
 sessions and their handles, and every row of every bank except derived vector data. Sessions are
 excepted because any call may open one. Vector data is excepted because the engine computes the
-vectors of existing items in the background: the tables `vectors` and `models`, the snapshot file,
-and in `state` the change number and the current model.
+vectors of existing items in the background: the tables `vectors`, `turns` and `models`, the
+snapshot file, and in `state` the change number and the current model.
 
 Read-only tools are called over every transport. Over HTTP the caller has a token that may only
 read, so `awareness_init`, which serves such callers without writing, is called as well.
@@ -32,7 +32,7 @@ KEPT: Final = "kept"
 MISSING: Final = "missing"
 TRANSPORTS: Final = ("embedded", "bridged", "unix", "http-legacy", "http-modern", "rest")
 #: Tables that hold sessions, or data derived from items in the background.
-EXCEPTED: Final = frozenset({"sessions", "handles", "vectors", "models"})
+EXCEPTED: Final = frozenset({"sessions", "handles", "vectors", "models", "turns"})
 STATE: Final = "SELECT id, bank, items, words FROM state"
 
 Content = dict[str, Any]

@@ -13,6 +13,7 @@ from daemon.setup.formats.syntax import fault_at
 MAX_DEPTH: Final = 100
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*(?s:.*?)\*/)+")
 _STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
+_GOES_ON: Final = re.compile(r"[\w.+-]")
 _LITERAL: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 
 
@@ -86,7 +87,7 @@ class _Parser:
             node.value, node.end = self._string(at)
             return node
         found = _LITERAL.match(text, at)
-        if found is None or re.match(r"[\w.+-]", text[found.end() : found.end() + 1]):
+        if found is None or _GOES_ON.match(text, found.end()):
             shown = repr(text[at]) if at < len(text) else "the end of the file"
             raise fault_at(text, at, f"expected a value, found {shown}")
         node.value, node.end = json.loads(found[0]), found.end()

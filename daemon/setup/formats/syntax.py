@@ -8,6 +8,8 @@ from typing import Any, Final, cast
 Key = tuple[str, ...]
 MISSING: Final = object()
 
+_INDENTED: Final = re.compile(r"^([ \t]++)(?![\s*/#])", re.MULTILINE)
+
 
 class Item(str):
     """A part of a key that is the `name` of an element of a list, not the name of a member."""
@@ -40,7 +42,7 @@ def newline_of(text: str) -> str:
 
 def indent_unit(text: str, default: str = "  ") -> str:
     """One level of indentation: that of the first indented line that is not a comment."""
-    found = re.search(r"^([ \t]+)(?![\s*/#])", text, re.MULTILINE)
+    found = _INDENTED.search(text)
     if found is None:
         return default
     return "\t" if found[1].startswith("\t") else found[1][:8]

@@ -15,6 +15,7 @@ from daemon.setup.formats.syntax import Key, SyntaxFault, fault_at, newline_of
 
 _ERROR: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.DOTALL)
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_KEY_PART: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|[A-Za-z0-9_-]+")
 _TOKEN: Final = re.compile(
     r'"""(?s:(?:[^"\\]|\\.|"{1,2}(?!"))*)"{3,5}'
     r"|'''(?s:(?:[^']|'{1,2}(?!'))*)'{3,5}"
@@ -174,7 +175,7 @@ def _key(text: str) -> Key:
     at = 0
     while True:
         at += len(text[at:]) - len(text[at:].lstrip(" \t"))
-        found = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|[A-Za-z0-9_-]+").match(text, at)
+        found = _KEY_PART.match(text, at)
         assert found is not None, "tomllib accepted the text"
         word = found[0]
         parts.append(next(iter(tomllib.loads(f"{word} = 0"))))

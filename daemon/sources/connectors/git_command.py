@@ -24,7 +24,7 @@ _SETTINGS: Final = (
     "filter.lfs.smudge=cat",
     "core.quotePath=false",
 )
-_CREDENTIALS: Final = re.compile(r"(\w+://)[^/@\s]*@")
+_CREDENTIALS: Final = re.compile(r"(?<!\w)(\w++://)[^/@\s]*+@")
 
 
 def environment() -> dict[str, str]:

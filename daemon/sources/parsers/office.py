@@ -23,6 +23,7 @@ _WORD: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _DRAWING: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _SHEET: Final = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _TITLE: Final = "{http://purl.org/dc/elements/1.1/}title"
+_HEADING_STYLE: Final = re.compile(r"(?:Heading|heading ?)(\d)")
 _NUMBER: Final = re.compile(r"(\d+)")
 
 
@@ -100,7 +101,7 @@ def _paragraphs(root: ElementTree.Element) -> Iterator[str]:
                 pieces.append(" ")
         style = paragraph.find(f"{_WORD}pPr/{_WORD}pStyle")
         name = style.get(f"{_WORD}val", "") if style is not None else ""
-        level = re.fullmatch(r"(?:Heading|heading ?)(\d)", name)
+        level = _HEADING_STYLE.fullmatch(name)
         marks = "#" * min(6, int(level.group(1))) if level else "#" if name == "Title" else ""
         yield f"{marks} {''.join(pieces)}".strip() if marks else "".join(pieces)
 

@@ -21,6 +21,7 @@ _MARKS: Final = (
 #: The part of a file in which a NUL byte means that it is binary.
 SNIFFED: Final = 8192
 TITLE_LENGTH: Final = 300
+_UNDERLINE: Final = re.compile(r"[=\-~^\"#*]{3,}")
 _HEADING: Final = re.compile(r"#{1,2}[ \t]+(\S.{0,300})")
 _FRONT_TITLE: Final = re.compile(r"""title[ \t]*[:=][ \t]*["']?([^"'\n]{1,300})""", re.IGNORECASE)
 _SEARCHED_LINES: Final = 80
@@ -90,8 +91,8 @@ def title_of(text: str, content_type: str) -> str:
             continue
         if found := _HEADING.match(line):
             return found.group(1).strip().rstrip("#").strip()[:TITLE_LENGTH]
-        if content_type == "text/x-rst" and number and re.fullmatch(r"[=\-~^\"#*]{3,}", line):
+        if content_type == "text/x-rst" and number and _UNDERLINE.fullmatch(line):
             above = lines[number - 1].strip()
-            if above and not re.fullmatch(r"[=\-~^\"#*]{3,}", above):
+            if above and not _UNDERLINE.fullmatch(above):
                 return above[:TITLE_LENGTH]
     return ""

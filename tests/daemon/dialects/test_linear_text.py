@@ -61,6 +61,14 @@ ANCHORED: Final = frozenset(
         "protocol.salvage._COLON[0]",
         "protocol.salvage._NEXT[0]",
         "protocol.salvage._OPEN[0]",
+        "daemon.config.sources._URL[0]",
+        "daemon.config.toml_lines._HEADER[0]",
+        "daemon.config.toml_lines._KEY[0]",
+        "daemon.setup.formats.jsonc_parser._STRING[0]",
+        "daemon.setup.formats.toml_editor._ERROR[0]",
+        "daemon.setup.formats.toml_editor._TOKEN[0]",
+        "daemon.setup.formats.toml_editor._KEY_PART[0]",
+        "store.blocks._UNDERLINE[0]",
         "protocol.choices._STEP[0]",  # reads paths that msgspec wrote, not text of a caller
     }
 )

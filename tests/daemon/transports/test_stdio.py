@@ -170,7 +170,6 @@ def test_a_read_only_home_is_one_clear_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ((), 64, "a command is needed"),
         (("stdio", "--nonsense"), 64, "--nonsense"),
         (("fly",), 64, "fly"),
         (("stdio", "--embedded", "--dialects", "klingon"), 78, "klingon"),

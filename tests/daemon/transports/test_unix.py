@@ -81,7 +81,7 @@ def test_a_second_daemon_is_refused_and_the_first_lives(tmp_path: Path) -> None:
             tmp_path / "other", "serve", "--no-http", "--socket", str(tmp_path / "run/recalld.sock")
         )
         assert elsewhere.returncode == 75
-        assert "another daemon is listening" in elsewhere.stderr
+        assert "runs already" in elsewhere.stderr
         assert recalld(tmp_path, "health").returncode == 0
 
 

@@ -31,7 +31,13 @@ def test_each_dialect_has_an_endpoint_and_sessions_stay_where_they_were_opened(
 ) -> None:
     _home, url = served
     assert tools(url, "/mcp/hindsight") == ["hindsight_put", "hindsight_search"]
-    assert tools(url, "/mcp/harness") == ["search", "get", "sources"]
+    assert tools(url, "/mcp/harness") == [
+        "search",
+        "get",
+        "sources",
+        "add_document",
+        "remove_document",
+    ]
     assert set(tools(url, "/mcp/hindsight")) < set(tools(url, "/mcp"))
     assert tools(url, "/") == tools(url, "/mcp")
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t"}}

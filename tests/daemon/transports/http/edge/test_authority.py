@@ -49,6 +49,8 @@ ARGUMENTS: Final[dict[str, dict[str, Any]]] = {
     "search": {"query": "tea"},
     "get": {"id": "nothing"},
     "sources": {},
+    "add_document": {"source": "notes", "source_id": "tea.md", "body": "Tea is green."},
+    "remove_document": {"id": "nothing"},
 }
 WAYS: Final = ("legacy", "modern", "rest")
 
