@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 _HEADER: Final = re.compile(r"\s*(\[{1,2})([^\]]+)\]{1,2}\s*(?:#.*)?$")
-_KEY: Final = re.compile(r"""\s*([A-Za-z0-9_\-."' ]+?)\s*=""")
+_KEY: Final = re.compile(r"""\s*+([A-Za-z0-9_\-."']++(?: ++[A-Za-z0-9_\-."']++)*+)\s*+=""")
 
 
 def line_of(text: str, path: Sequence[str]) -> int:
