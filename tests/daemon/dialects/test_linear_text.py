@@ -78,6 +78,13 @@ LEFT_OUT: Final = frozenset(
     {
         "daemon.operations.logs.configure",  # changes the process
         "daemon.dialects.registry.load",  # imports a module of that name
+        # These read the user's own client files with libraries that are not linear.
+        "daemon.setup.formats.yaml_parser.load",
+        "daemon.setup.formats.yaml_parser.compose",
+        "daemon.setup.formats.yaml_editor.read",
+        "daemon.setup.formats.toml_editor.read",
+        "daemon.setup.formats.toml_editor._statements",
+        "daemon.setup.formats.toml_editor._key",
         "store.sqlite.migrate.statements",  # reads our own migrations, not text of a caller
     }
 )
