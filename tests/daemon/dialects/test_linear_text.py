@@ -89,6 +89,9 @@ LEFT_OUT: Final = frozenset(
     }
 )
 
+#: Commands read the user's own files here, with libraries that are not linear.
+OWN_FILES: Final = ("daemon.setup.", "daemon.importing.", "daemon.commands.")
+
 #: Functions with several arguments or of several texts, which the search does not find.
 CHOSEN: Final[dict[str, Callable[[str], Any]]] = {
     "keywords_of, ten": lambda text: keywords.keywords_of(text, 10),
@@ -144,6 +147,7 @@ def functions() -> dict[str, Callable[[str], Any]]:
         and not inspect.iscoroutinefunction(value)
         and reads_one_text(value)
         and f"{module.__name__}.{name}" not in LEFT_OUT
+        and not module.__name__.startswith(OWN_FILES)
     }
 
 
