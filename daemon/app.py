@@ -33,7 +33,7 @@ from daemon.lifetime import (
 )
 from daemon.memory.bank_administration import AnyVerb, Caretaker, refused
 from daemon.memory.verbs import Done
-from daemon.operations import directories, logs
+from daemon.operations import directories, logs, read_buffers
 from daemon.operations.descriptors import Descriptors
 from daemon.operations.file_limit import LoopErrors, connections_within, raise_limit
 from daemon.operations.locks import owned
@@ -202,6 +202,7 @@ def _make_services(
 
 def _prepare(settings: Settings) -> None:
     """Check everything that can be checked before anything is opened."""
+    read_buffers.keep_on_heap()
     logs.configure(settings.log_level)
     try:
         chosen(settings.dialects)
