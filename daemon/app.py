@@ -44,6 +44,7 @@ from daemon.rpc.peer import DEFAULT_BANK
 from daemon.rpc.services import Services, make_gate, make_services
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.shutdown import Shutdown
+from daemon.setup import overview as clients
 from daemon.sources import administration as source_verbs
 from daemon.sources.connectors.connector import Connector
 from daemon.sources.connectors.factories import Connectors
@@ -186,7 +187,7 @@ def _make_services(
         engine=store.engine.health,
         caretaker=Caretaker(store.engine),
         sources=store.sources,
-        api=build_api(toolkit),
+        api=build_api(toolkit, clients.operations(clients.Overview(settings.directories.state))),
         pending=store.engine.pending_vectors,
     )
     if scripts is not None:

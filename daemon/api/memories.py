@@ -27,6 +27,8 @@ class MemoryListArguments(FilterArguments, frozen=True, kw_only=True):
     bank: str
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
     cursor: str | None = None
+    #: Memories to skip; for lists that jump. A cursor is better for reading page after page.
+    offset: Annotated[int, Meta(ge=0)] = 0
 
 
 class MemoryArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,11 +111,14 @@ async def list_memories(
     toolkit: Toolkit, arguments: MemoryListArguments, _context: Context
 ) -> Memories:
     before = position_of(arguments.cursor) or None
+    if before is not None and arguments.offset:
+        raise ArgumentsRefused("offset: must not be given together with cursor")
     page = await toolkit.engine.recent(
         arguments.bank,
         kinds=arguments.kinds,
         filters=arguments.filters(),
         limit=arguments.limit,
+        offset=arguments.offset,
         before=before,
     )
     shown = fitting(map(memory_of, page.items), toolkit.answer_bytes - ENVELOPE_BYTES)

@@ -48,8 +48,8 @@ def _members(pieces: tuple[str, ...], given: list[str]) -> dict[str, str] | None
     return members
 
 
-def build(toolkit: Toolkit) -> ApiOperations:
-    """The operations over an engine."""
+def build(toolkit: Toolkit, more: Iterable[Operation] = ()) -> ApiOperations:
+    """The operations over an engine, and `more` of packages that this one does not know."""
     modules = (banks, memories, searching, history, documents, knowledge)
     operations = [each for module in modules for each in module.operations(toolkit)]
-    return ApiOperations(operations, toolkit.answer_bytes)
+    return ApiOperations([*operations, *more], toolkit.answer_bytes)

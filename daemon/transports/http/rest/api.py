@@ -71,7 +71,11 @@ class Api:
                 arguments = bound.from_query(members, query, extra)
         except ArgumentsRefused as refused:
             raise Refusal(400, str(refused)) from None
-        answer = await self._calls.run(bound.tool, arguments, headers, principal, access)
+        # A person who types a search reads several times a second; the limiter is for agents.
+        is_limited = not (operation.spec.read_only and principal.is_owner)
+        answer = await self._calls.run(
+            bound.tool, arguments, headers, principal, access, is_limited=is_limited
+        )
         found: list[tuple[bytes, bytes]] = []
         if operation.has_version:
             version = msgspec.json.decode(answer, type=_Versioned).version

@@ -19,6 +19,7 @@ TAGS: Final[Mapping[str, str]] = {
     "timeline": "Sessions and days.",
     "documents": "Documents and the chunks by which they are found.",
     "knowledge": "Cards, tasks, risks and skills.",
+    "setup": "The clients that can be connected, and a test of each.",
 }
 _STATUSES: Final = (400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 429, 431, 500, 503, 507)
 
