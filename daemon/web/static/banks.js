@@ -4,30 +4,30 @@ import { Area } from "./charts.js";
 
 function Import({ bank, onClose }) {
 	const [path, setPath] = useState("");
-	const [text, setText] = useState(null);
+	const [file, setFile] = useState(null);
 	const [kind, setKind] = useState("");
 	const [secrets, setSecrets] = useState("skip");
 	const [report, setReport] = useState(null);
 	const choose = async (e) => {
-		const file = e.target.files[0];
+		const given = e.target.files[0];
 		setReport(null);
-		setText(file ? await file.text() : null);
+		setFile(given ? { name: given.name, text: await given.text() } : null);
 	};
 	const run = (dry_run) => async () => {
-		const body = { dry_run, secrets, ...(kind ? { kind } : {}), ...(text !== null ? { text } : { path }) };
+		const body = { dry_run, secrets, ...(kind ? { kind } : {}), ...(file || { path }) };
 		const done = await post(inBank(bank, "/import"), body);
 		setReport({ ...done, dry_run });
 		if (!dry_run) changed(bank);
 	};
 	return html`<${Dialog} title=${`Import into ${bank}`} onClose=${onClose}>
-		<${Field} label="A file or folder on the machine of the daemon" hint="an export of recalld, or data of another memory program"><input value=${path} disabled=${text !== null} placeholder="/home/you/export.jsonl" onInput=${(e) => (setPath(e.target.value), setReport(null))} /><//>
+		<${Field} label="A file or folder on the machine of the daemon" hint="an export of recalld, or data of another memory program"><input value=${path} disabled=${!!file} placeholder="/home/you/export.jsonl" onInput=${(e) => (setPath(e.target.value), setReport(null))} /><//>
 		<${Field} label="Or a text file from this computer"><input type="file" onChange=${choose} /><//>
 		<div class="two"><${Text} label="Kind" hint="as in recalld import --from; empty: by its content" value=${kind} set=${setKind} />
 		<${Choice} label="Secrets in the text" value=${secrets} set=${setSecrets} options=${[["skip", "skip the memory"], ["redact"], ["keep"]]} /></div>
 		${report && html`<div class=${report.dry_run ? "notice" : "card"} role="status"><b>${report.dry_run ? "A dry run: nothing was stored." : "Done."}</b>
-			<p>${number(report.imported)} ${report.dry_run ? "would be imported" : "imported"}, ${number(report.known)} already known, ${number((report.rejected || []).reduce((sum, it) => sum + it.count, 0))} rejected${report.secrets ? `, ${plural(report.secrets, "secret")} found` : ""}.</p>
-			<ul>${(report.rejected || []).map((it) => html`<li>${number(it.count)} × ${it.reason}</li>`)}</ul></div>`}
-		<div class="row end"><${Button} onClick=${onClose}>Close<//><${Act} disabled=${!path && text === null} run=${run(true)}>Dry run<//><${Act} kind="main" disabled=${!report?.dry_run} run=${run(false)}>Import<//></div><//>`;
+			<p>${number(report.imported)} ${report.dry_run ? "would be imported" : "imported"}, ${number(report.known)} already known, ${number(report.rejected)} rejected${report.secrets.entries ? `, ${plural(report.secrets.entries, "entry", "entries")} with secrets` : ""}.</p>
+			<ul>${report.reasons.map((it) => html`<li>${number(it.count)} × ${it.reason}</li>`)}</ul></div>`}
+		<div class="row end"><${Button} onClick=${onClose}>Close<//><${Act} disabled=${!path && !file} run=${run(true)}>Dry run<//><${Act} kind="main" disabled=${!report?.dry_run} run=${run(false)}>Import<//></div><//>`;
 }
 
 function Backups({ bank, onClose }) {

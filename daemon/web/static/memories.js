@@ -5,7 +5,7 @@ import { Facets, filtersFrom, keepFilters, whereOf } from "./filters.js";
 const HEIGHT = 62;
 const DONE = { forget: "Forgot", move: "Moved", tag: "Tagged", untag: "Untagged" };
 const TITLES = { forget: "Forget", move: "Move to another bank", tag: "Add tags", untag: "Remove tags", export: "Export" };
-const FORMATS = [["jsonl", "JSON lines"], ["markdown", "Markdown"], ["csv", "CSV"]];
+const FORMATS = [["jsonl", "JSON lines", "jsonl"], ["markdown", "Markdown", "md"], ["csv", "CSV", "csv"]];
 
 function save(name, text) {
 	const anchor = document.createElement("a");
@@ -26,14 +26,13 @@ function Operation({ action, bank, banks, target, onClose, onDone }) {
 	const preview = useLoad((signal) => post(path, { ...target, action: "forget", dry_run: true }, { signal }), [bank]);
 	const run = async () => {
 		if (action === "export") {
-			const found = await post(inBank(bank, "/export"), { ...target, format });
-			save(found.name, found.text);
-			notify(`Exported ${plural(found.count ?? preview.data.count, "memory", "memories")}.`);
+			save(`${bank}.${FORMATS.find(([name]) => name === format)[2]}`, await post(inBank(bank, "/export"), { ...target, format }, { text: true }));
+			notify(`Exported ${plural(preview.data.count, "memory", "memories")}.`);
 			return onClose();
 		}
 		const more = action === "move" ? { to } : action === "forget" ? {} : { tags: list };
 		const done = await post(path, { ...target, action: what, ...more, dry_run: false });
-		notifyUndo(bank, done, `${DONE[action]} ${plural(done.count, "memory", "memories")}.`);
+		notifyUndo(bank, done, `${DONE[action]} ${plural(done.count, "memory", "memories")}${done.skipped ? `, ${done.skipped} skipped` : ""}.`);
 		changed(bank);
 		if (action === "move") changed(to);
 		onDone();
