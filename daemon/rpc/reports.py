@@ -52,18 +52,15 @@ class HealthReporter:
 
     async def report(self, surface: Surface) -> Health:
         """Measure everything now."""
-        if self._sessions.trouble:
-            await self._sessions.flush()  # the problem may be over; saving again is the test
+        degraded = await self.degraded()
         total = await self._sessions.total()
         engine = self._engine()
         trouble = self._sessions.trouble
-        problems = [trouble, *(check() for check in self._checks), *engine.degraded]
-        degraded = [problem for problem in problems if problem]
         pending = sum((await self._pending()).values())
         return Health(
             status="degraded" if degraded or not engine.is_ready else "healthy",
             version=VERSION,
-            uptime=int(self._clock() - self._started),
+            uptime=self.uptime,
             memory=memory_use(),
             sessions=SessionCounts(total=total, active=self._connections.active_sessions()),
             tools_registered=len(surface.tools),
@@ -74,6 +71,22 @@ class HealthReporter:
             degraded=degraded or UNSET,
             pending_vectors=pending or UNSET,
         )
+
+    async def degraded(self) -> list[str]:
+        """The names of everything that is degraded now."""
+        if self._sessions.trouble:
+            await self._sessions.flush()  # the problem may be over; saving again is the test
+        problems = [
+            self._sessions.trouble,
+            *(check() for check in self._checks),
+            *self._engine().degraded,
+        ]
+        return [problem for problem in problems if problem]
+
+    @property
+    def uptime(self) -> int:
+        """Seconds since the start."""
+        return int(self._clock() - self._started)
 
     def engine_gauges(self) -> list[tuple[str, str, float]]:
         """The engine's metrics: (name, help, value)."""

@@ -67,7 +67,7 @@ class Api:
                 body = await self._read_body(headers, receive, access)
                 arguments = bound.from_body(members, body, extra)
             else:
-                query = _query(scope)
+                query = query_of(scope)
                 arguments = bound.from_query(members, query, extra)
         except ArgumentsRefused as refused:
             raise Refusal(400, str(refused)) from None
@@ -87,13 +87,13 @@ class Api:
         if found is None:
             raise Refusal(404, "nothing is served at this path")
         verbs, members = found
-        bound = verbs.get(scope["method"])
-        if bound is None:
+        operation = verbs.get(scope["method"])
+        if operation is None:
             allowed = [*verbs, *(["HEAD"] if "GET" in verbs else []), "OPTIONS"]
             allow = (b"allow", ", ".join(allowed).encode())
             text = f"{scope['method']} is not allowed here; see the Allow header"
             raise Refusal(405, text, headers=[allow, CLOSE])
-        return bound, members
+        return self._operations.bind(operation), members
 
     async def _read_body(
         self, headers: dict[str, list[str]], receive: Receive, access: AccessRecord
@@ -105,7 +105,8 @@ class Api:
         return await self._calls.read_arguments(headers, receive, access)
 
 
-def _query(scope: Scope) -> list[tuple[str, str]]:
+def query_of(scope: Scope) -> list[tuple[str, str]]:
+    """The parameters of the query, in their order."""
     try:
         return parse_qsl(
             scope["query_string"].decode("ascii"),

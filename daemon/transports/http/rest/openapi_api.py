@@ -19,6 +19,8 @@ TAGS: Final[Mapping[str, str]] = {
     "timeline": "Sessions and days.",
     "documents": "Documents and the chunks by which they are found.",
     "knowledge": "Cards, tasks, risks and skills.",
+    "sources": "Sources of documents and their syncs.",
+    "system": "Health, connected clients and events.",
 }
 _STATUSES: Final = (400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 429, 431, 500, 503, 507)
 
@@ -54,6 +56,23 @@ def describe(
         # Arguments are described by parameters and bodies; their own schemas are not referred to.
         schemas.pop(each.spec.arguments.__name__, None)
     return paths, dict(sorted(schemas.items()))
+
+
+def events(errors: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+    """The description of the event stream, which is no operation."""
+    about = "Changes of banks, progress of syncs and health, as server-sent events."
+    example = 'event: change\ndata: {"bank":"work","name":"changed","ids":null}\n\n'
+    content = {"schema": {"type": "string"}, "example": example}
+    return {
+        "operationId": "get_events",
+        "tags": ["system"],
+        "summary": about,
+        "parameters": [{"name": "bank", "in": "query", "schema": {"type": "string"}}],
+        "responses": {
+            "200": {"description": "The events", "content": {"text/event-stream": content}},
+            **{str(status): errors[status] for status in (400, 401, 403, 405, 429, 431, 500)},
+        },
+    }
 
 
 def _arguments(kind: type[Struct]) -> dict[str, Any]:
