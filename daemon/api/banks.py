@@ -82,9 +82,10 @@ class BankDeleted(Struct, frozen=True, kw_only=True):
 
 
 class Backup(Struct, frozen=True, kw_only=True):
-    """A backup of a bank, kept in the data directory."""
+    """A backup of a bank, kept in the data directory at `path`."""
 
     name: str
+    path: str | None
     bytes: int
     items: int
     made_at: str
@@ -164,6 +165,11 @@ async def check_bank(toolkit: Toolkit, arguments: BankArguments, _context: Conte
     return await toolkit.engine.check(arguments.bank)
 
 
+async def repair_bank(toolkit: Toolkit, arguments: BankArguments, _context: Context) -> Checked:
+    """Move damaged rows out of a bank, rebuild derived data where needed, and check again."""
+    return await toolkit.engine.repair(arguments.bank)
+
+
 async def back_up_bank(toolkit: Toolkit, arguments: BankArguments, _context: Context) -> Backup:
     """Make a verified backup of a bank."""
     return _backup(await toolkit.engine.back_up(arguments.bank))
@@ -186,7 +192,11 @@ def _bank(bank: Bank) -> BankView:
 
 def _backup(backup: BackedUp) -> Backup:
     return Backup(
-        name=backup.name, bytes=backup.bytes, items=backup.items, made_at=iso(backup.made_at)
+        name=backup.name,
+        path=backup.path,
+        bytes=backup.bytes,
+        items=backup.items,
+        made_at=iso(backup.made_at),
     )
 
 
@@ -200,15 +210,17 @@ def operations(toolkit: Toolkit) -> list[Operation]:
         add("GET", bank, get_bank),
         add("PATCH", bank, change_bank, for_owner=True, example=quota, fields={"new_name": "name"}),
         add("DELETE", bank, delete_bank, for_owner=True),
-        add("POST", f"{bank}/check", check_bank, for_owner=True, reads=True),
+        add("POST", f"{bank}/check", check_bank, for_owner=True, reads=True, is_long=True),
+        add("POST", f"{bank}/repair", repair_bank, for_owner=True, is_long=True),
         add("GET", f"{bank}/backups", list_backups, for_owner=True),
-        add("POST", f"{bank}/backups", back_up_bank, status=201, for_owner=True),
+        add("POST", f"{bank}/backups", back_up_bank, status=201, for_owner=True, is_long=True),
         add(
             "POST",
             f"{bank}/restore",
             restore_bank,
             for_owner=True,
             destroys=True,
+            is_long=True,
             example=backup,
             fields={"name": "backup"},
         ),

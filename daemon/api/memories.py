@@ -10,11 +10,13 @@ from daemon.api.filters import FilterArguments, is_empty, milliseconds
 from daemon.api.operation import Operation, operation
 from daemon.api.views import Memory, cursor_of, memory_of, position_of, version_of
 from daemon.tools.answer_size import fitting
+from daemon.tools.authority import authorise
 from daemon.tools.context import Context
 from daemon.tools.errors import ArgumentsRefused
 from daemon.tools.toolkit import Toolkit, iso, provenance
 from store.errors import ItemChanged
 from store.model import Forgotten, NewMemory
+from store.undo import moved_to
 
 TAG = "memories"
 SOURCE = "api"
@@ -23,9 +25,12 @@ ENVELOPE_BYTES = 1024
 
 
 class MemoryListArguments(FilterArguments, frozen=True, kw_only=True):
+    """`cursor` continues after a page; `offset` jumps, and shifts when memories are added."""
+
     bank: str
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
     cursor: str | None = None
+    offset: Annotated[int, Meta(ge=0)] = 0
 
 
 class MemoryArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -108,12 +113,15 @@ async def list_memories(
     toolkit: Toolkit, arguments: MemoryListArguments, _context: Context
 ) -> Memories:
     """Memories, newest first, with filters and a cursor or an offset."""
+    if arguments.offset and arguments.cursor is not None:
+        raise ArgumentsRefused("offset: must not be given together with cursor")
     before = position_of(arguments.cursor) or None
     page = await toolkit.engine.recent(
         arguments.bank,
         kinds=arguments.kinds,
         filters=arguments.filters(),
         limit=arguments.limit,
+        offset=arguments.offset,
         before=before,
     )
     shown = fitting(map(memory_of, page.items), toolkit.answer_bytes - ENVELOPE_BYTES)
@@ -200,8 +208,13 @@ async def forget_memories(
     )
 
 
-async def undo_forget(toolkit: Toolkit, arguments: UndoArguments, _context: Context) -> Restored:
+async def undo_forget(toolkit: Toolkit, arguments: UndoArguments, context: Context) -> Restored:
     """Undo a forget, a move or a change of tags."""
+    target = moved_to(arguments.undo)
+    for bank in toolkit.engine.banks() if target is not None else ():
+        if bank.id == target:
+            authorise(context.principal, bank.name, writes=True)
+            context.changed(bank.name)
     return Restored(restored=await toolkit.engine.undo(arguments.bank, arguments.undo))
 
 

@@ -45,6 +45,10 @@ class Operation(Struct, frozen=True, kw_only=True, eq=False):
     example: Mapping[str, Any] | None = None
     #: Whether only the owner may call it, whatever bank it names.
     for_owner: bool = False
+    #: Whether it may take longer than `limits.call_seconds`.
+    is_long: bool = False
+    #: Whether the result names a file, which is the body of the response.
+    has_file: bool = False
     #: Whether the result has a version, which `ETag` repeats and `If-Match` may require.
     has_version: bool = False
 
@@ -69,6 +73,8 @@ def operation(
     example: Mapping[str, Any] | None = None,
     for_owner: bool = False,
     has_version: bool = False,
+    has_file: bool = False,
+    is_long: bool = False,
     reads: bool | None = None,
     destroys: bool | None = None,
     idempotent: bool = False,
@@ -90,6 +96,8 @@ def operation(
         example=example,
         for_owner=for_owner,
         has_version=has_version,
+        has_file=has_file,
+        is_long=is_long,
         spec=ToolSpec(
             name=run.__name__,
             description=" ".join(inspect.cleandoc(run.__doc__ or "").split()),

@@ -3,7 +3,18 @@
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from daemon.api import banks, documents, history, knowledge, memories, searching
+from daemon.api import (
+    banks,
+    bulk,
+    documents,
+    history,
+    knowledge,
+    memories,
+    overview,
+    related,
+    searching,
+)
+from daemon.api.administration import importing
 from daemon.api.operation import PREFIX, BoundOperation, Operation
 from daemon.tools.answer_size import ANSWER_BYTES
 from daemon.tools.toolkit import Toolkit
@@ -64,6 +75,9 @@ def _members(pieces: tuple[str, ...], given: list[str]) -> dict[str, str] | None
 
 def build(toolkit: Toolkit) -> ApiOperations:
     """The operations over an engine."""
-    modules = (banks, memories, searching, history, documents, knowledge)
+    modules = (
+        banks, importing, memories, related, bulk, searching, history, overview, documents,
+        knowledge,
+    )  # fmt: skip
     operations = [each for module in modules for each in module.operations(toolkit)]
     return ApiOperations(operations, toolkit.answer_bytes)

@@ -75,7 +75,7 @@ class Activity:
     def per_minute(self) -> list[int]:
         """The calls of each of the last 60 minutes, oldest first."""
         this = self._now() // 60_000
-        counts = dict(map(tuple, self._minutes))
+        counts = {minute: count for minute, count in self._minutes}  # noqa: C416  (pairs are lists)
         return [counts.get(minute, 0) for minute in range(this - MINUTES + 1, this + 1)]
 
 

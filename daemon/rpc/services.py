@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
+from daemon.api import preview
 from daemon.api.administration import sources as source_operations
 from daemon.api.administration import system
 from daemon.api.administration.sources import SourceService
@@ -164,7 +165,7 @@ def make_services(
     )
     if api is None:
         api = ApiOperations(())
-    api.add(system.operations(monitor))
+    api.add([*system.operations(monitor), *preview.operations(surfaces)])
     if sources is not None:
         api.add(_source_operations(sources, tasks, events))
     shaper = Shaper(SERVER)

@@ -146,8 +146,12 @@ class SourceService:
     async def _run(self, name: str, options: RunOptions) -> None:
         """A sync in the background; the source remembers its outcome and its error."""
         seen = [RunProgress()]
+
+        def show(_done: int, _total: int, _message: str) -> None:
+            self._following(name, seen[-1], True)
+
         try:
-            async with followed(lambda *_shown: self._following(name, seen[-1], True)) as follow:
+            async with followed(show) as follow:
 
                 def begin(progress: RunProgress) -> None:
                     seen.append(progress)

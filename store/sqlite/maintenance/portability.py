@@ -13,7 +13,7 @@ and can be repeated: existing items are not changed. docs/export-format.md descr
 import os
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -55,16 +55,24 @@ _JSON: Final = frozenset(("tags", "metadata", "details", "provenance"))
 
 
 def export(
-    connection: Connection, bank: str, path: Path, progress: Progress | None = None
+    connection: Connection,
+    bank: str,
+    path: Path,
+    progress: Progress | None = None,
+    rowids: Sequence[int] | None = None,
 ) -> Exported:
-    """Write the bank to a private file, which appears only when it is complete."""
+    """Write the bank to a private file, which appears only when it is complete.
+
+    With `rowids`, only these items are written, with the documents of chunks and the evidence of
+    cards.
+    """
     temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.tmp")
     try:
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE)
         with os.fdopen(descriptor, "wb") as file:
             writer = ExportWriter(file, bank)
             total = _count(connection) if progress is not None else 0
-            for record in _records(connection):
+            for record in _records(connection, rowids):
                 writer.write(record)
                 if progress is not None:
                     progress(writer.records, total)
@@ -203,19 +211,30 @@ def _count(connection: Connection) -> int:
     )
 
 
-def _records(connection: Connection) -> Iterator[dict[str, Any]]:
-    for columns in connection.execute(f"{DOCUMENTS.select} ORDER BY id"):
+def _records(
+    connection: Connection, rowids: Sequence[int] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The records of the bank, or those of some items."""
+    chosen, documents, values = "", "", []
+    if rowids is not None:
+        chosen = " AND items.id IN (SELECT value FROM json_each(?))"
+        documents = f" WHERE public_id IN (SELECT document FROM items WHERE {LIVE}{chosen})"
+        values = [orjson.dumps(rowids).decode()]
+    for columns in connection.execute(f"{DOCUMENTS.select}{documents} ORDER BY id", values):
         yield {"type": "document"} | exported(DOCUMENTS.read(columns))
-    for columns in connection.execute(f"{SELECT} WHERE {LIVE} ORDER BY items.id"):
+    for columns in connection.execute(f"{SELECT} WHERE {LIVE}{chosen} ORDER BY items.id", values):
         yield {"type": "item"} | exported(ITEMS.read(columns))
     for card, snippet, session, item in connection.execute(
         "SELECT items.public_id, snippet, evidence.session, item FROM evidence"
-        f" JOIN items ON items.id = evidence.card WHERE {LIVE}"
-        " ORDER BY items.id, snippet, evidence.session"
+        f" JOIN items ON items.id = evidence.card WHERE {LIVE}{chosen}"
+        " ORDER BY items.id, snippet, evidence.session",
+        values,
     ):
         yield {
             "type": "evidence", "card": card, "snippet": snippet, "session": session, "item": item,
         }  # fmt: skip
+    if rowids is not None:
+        return
     for columns in connection.execute(f"{PROFILES.select} ORDER BY agent_role"):
         row = PROFILES.read(columns)
         fields = msgspec.to_builtins(profile_of(row))
@@ -292,6 +311,11 @@ def _has_equal(connection: Connection, record: ItemRecord) -> bool:
         if existing is not None:
             return True
     return False
+
+
+def has_item(connection: Connection, id: str) -> bool:
+    """Whether the bank has an item with this id, forgotten or not."""
+    return _has(connection, "items", id)
 
 
 def _has(connection: Connection, table: str, id: str) -> bool:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
+from daemon.api.bulk import ExportFile
 from daemon.api.operation import PREFIX, BoundOperation
 from daemon.api.registry import ApiOperations
 from daemon.tools.authority import Principal
@@ -26,6 +27,7 @@ from daemon.transports.http.edge.messages import (
     reply,
 )
 from daemon.transports.http.rest.calls import RestCalls
+from daemon.transports.http.rest.file_response import send_file
 from daemon.transports.http.router import Route
 
 #: The header that a page must send with a request that changes something.
@@ -71,7 +73,12 @@ class Api:
                 arguments = bound.from_query(members, query, extra)
         except ArgumentsRefused as refused:
             raise Refusal(400, str(refused)) from None
-        answer = await self._calls.run(bound.tool, arguments, headers, principal, access)
+        answer = await self._calls.run(
+            bound.tool, arguments, headers, principal, access, is_long=operation.is_long
+        )
+        if operation.has_file:
+            await send_file(send, msgspec.json.decode(answer, type=ExportFile))
+            return
         found: list[tuple[bytes, bytes]] = []
         if operation.has_version:
             version = msgspec.json.decode(answer, type=_Versioned).version

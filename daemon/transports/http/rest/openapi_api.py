@@ -15,8 +15,10 @@ HEADERS: Final = {"if_match": "If-Match"}
 TAGS: Final[Mapping[str, str]] = {
     "banks": "Banks, their sizes and their backups.",
     "memories": "List, read, add, edit and forget memories.",
+    "bulk": "Many memories at once: preview, forget, move, tag and export.",
     "search": "Search by words and meaning, with an explanation.",
     "timeline": "Sessions and days.",
+    "overview": "Frequent values, growth and a map by meaning.",
     "documents": "Documents and the chunks by which they are found.",
     "knowledge": "Cards, tasks, risks and skills.",
     "sources": "Sources of documents and their syncs.",
@@ -33,7 +35,12 @@ def describe(
     `errors` maps a status to its response.
     """
     listed = list(operations)
-    types = [kind for each in listed for kind in (each.spec.arguments, each.spec.output) if kind]
+    types = [
+        kind
+        for each in listed
+        for kind in (each.spec.arguments, None if each.has_file else each.spec.output)
+        if kind
+    ]
     _, schemas = msgspec.json.schema_components(types, ref_template=REFERENCE)
     schemas = {name: _named(schema) for name, schema in schemas.items()}
     paths: dict[str, Any] = {}
@@ -117,6 +124,9 @@ def _body(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
 def _success(operation: Operation) -> dict[str, Any]:
     output = operation.spec.output
     assert output is not None
+    if operation.has_file:
+        file = {"schema": {"type": "string", "format": "binary"}}
+        return {"description": "The file", "content": {"application/octet-stream": file}}
     schema = {"$ref": REFERENCE.format(name=output.__name__)}
     answer: dict[str, Any] = {
         "description": "The result",
