@@ -24,15 +24,19 @@ from store.model import (
     KINDS,
     MODES,
     AgentProfile,
+    DocumentHead,
     Evidence,
     Filters,
     Kind,
     NewCard,
+    NewDocument,
     NewMemory,
     NewRisk,
     NewTask,
     Provenance,
     Query,
+    SourceFile,
+    SyncedFile,
 )
 from store.validate import (
     LIST_LIMIT,
@@ -65,6 +69,10 @@ _PARTS: Final[Mapping[str, type[Struct]]] = {
     "risks": NewRisk,
     "events": NewMemory,
     "profiles": AgentProfile,
+    "files": SyncedFile,
+    "file": SourceFile,
+    "document": NewDocument,
+    "head": DocumentHead,
 }
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {"kind": KINDS, "kinds": KINDS, "mode": MODES}
 # The name in msgspec's messages for each type, and ours.

@@ -18,7 +18,7 @@ _META: Final = {
 }
 
 
-class Refused(Exception):
+class DaemonRefusedError(Exception):
     """The tool or the daemon refused the call; the message is its reason."""
 
 
@@ -26,7 +26,9 @@ def call_tool(socket: Path, name: str, arguments: dict[str, Any]) -> dict[str, A
     """The structured result of a tool. `Exit(UNREACHABLE)` if no daemon answers."""
     found = request(socket, "tools/call", {"name": name, "arguments": arguments})
     if found.get("isError"):
-        raise Refused(_reason("\n".join(block.get("text", "") for block in found["content"])))
+        raise DaemonRefusedError(
+            _reason("\n".join(block.get("text", "") for block in found["content"]))
+        )
     structured: Any = found.get("structuredContent")
     return cast("dict[str, Any]", structured) if isinstance(structured, dict) else {}
 
@@ -50,7 +52,7 @@ def request(socket: Path, method: str, params: dict[str, Any]) -> dict[str, Any]
         except (OSError, ValueError, RecursionError) as error:
             raise Exit(UNREACHABLE, f"the daemon at {socket} does not answer: {error}") from None
     if "error" in answer:
-        raise Refused(str(answer["error"].get("message", "unknown error")))
+        raise DaemonRefusedError(str(answer["error"].get("message", "unknown error")))
     return cast("dict[str, Any]", answer["result"])
 
 

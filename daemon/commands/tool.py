@@ -104,14 +104,14 @@ def test(settings: Settings, path: Path, params: list[str], *, as_json: bool) ->
     import anyio
     import anyio.to_thread
 
-    from daemon.commands.client import Refused, call_tool
+    from daemon.commands.client import DaemonRefusedError, call_tool
     from daemon.lua.host import HostRefused
     from daemon.lua.trial import try_tool
 
     async def memory(name: str, given: dict[str, Any]) -> Any:
         try:
             return await anyio.to_thread.run_sync(call_tool, settings.socket, name, given)
-        except Refused as refused:
+        except DaemonRefusedError as refused:
             raise HostRefused(str(refused)) from None
         except Exit as exit:
             raise HostRefused(exit.message) from None

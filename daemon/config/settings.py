@@ -41,6 +41,7 @@ class Settings:
         self.frame_bytes: int = values["limits.frame_bytes"]
         self.in_flight: int = values["limits.in_flight"]
         self.in_flight_total: int = values["limits.in_flight_total"]
+        self.wait_seconds: float = values["limits.wait_seconds"]
         self.connections: int = values["limits.connections"]
         self.output_bytes: int = values["limits.output_bytes"]
         self.unsent_bytes: int = values["limits.unsent_bytes"]

@@ -56,11 +56,19 @@ SETTINGS: Final = (
         "concurrent calls on all connections together",
     ),
     Setting(
+        "limits.wait_seconds",
+        ("RECALLD_WAIT_SECONDS",),
+        5.0,
+        number(0.01, 3600),
+        "when tool calls take longer than this and 64 wait, new ones are refused with a retry hint",
+    ),
+    Setting(
         "limits.connections",
         ("RECALLD_CONNECTIONS",),
         1000,
         integer(1, 100_000),
-        "concurrent socket connections; further ones are closed with an error",
+        "concurrent socket connections; further ones are closed with an error,"
+        " except for a few health checks",
     ),
     Setting(
         "limits.output_bytes",

@@ -68,7 +68,11 @@ class RateLimited(Exception):
 
 
 class Overloaded(Exception):
-    """Too many calls at once; this one was not started."""
+    """Too many calls at once; this one was not started. `seconds` says when to try again."""
+
+    def __init__(self, reason: str, seconds: float = 1.0) -> None:
+        super().__init__(reason)
+        self.seconds = seconds
 
 
 class AnswerDiscarded(Overloaded):
@@ -213,7 +217,7 @@ def failure_for(failure: Exception, revision: Revision | None, **where: Any) -> 
         status=status,
         reason=reason,
         code="tool_error" if is_tool_error else "",
-        retry_seconds=failure.seconds if isinstance(failure, RateLimited) else 0.0,
+        retry_seconds=(failure.seconds if isinstance(failure, (RateLimited, Overloaded)) else 0.0),
     )
 
 
@@ -229,6 +233,9 @@ def error_for(failure: Exception, revision: Revision | None, **where: Any) -> Er
             retryAfterSeconds=round(failure.seconds, 3),
             limit=failure.limit,
         )
+    if isinstance(failure, Overloaded):
+        seconds = round(failure.seconds, 3)
+        return error_object(Fault.OVERLOADED, str(failure), revision, retryAfterSeconds=seconds)
     for kind, fault, _status in FAULTS:
         if isinstance(failure, kind):
             return error_object(fault, str(failure), revision)

@@ -23,6 +23,7 @@ from msgspec import Struct
 from daemon.operations.activity import Activity
 from daemon.operations.metrics import Meter
 from daemon.operations.tracing import Tracer, trace_id
+from daemon.rpc.congestion import Congestion
 from daemon.rpc.failures import (
     AnswerDiscarded,
     DeadlineExceeded,
@@ -62,6 +63,8 @@ class Method(Struct, frozen=True, eq=False):
     handle: Callable[..., bytes | Awaitable[bytes]]
     #: Whether a call takes a slot of the caller's rate limiter.
     is_rate_limited: bool = True
+    #: Whether a call is refused when many calls wait for the engine.
+    waits_for_engine: bool = False
     #: Whether a call must finish within `CallLimits.seconds`.
     has_deadline: bool = False
 
@@ -75,6 +78,8 @@ class CallLimits(Struct, frozen=True, kw_only=True):
     seconds: float
     #: Bytes of finished but unsent answers on all connections.
     unsent_bytes: int = 256 * 1024 * 1024
+    #: When tool calls typically take longer and many wait, new ones are refused.
+    wait_seconds: float = 5.0
 
 
 class Gate(Watched):
@@ -94,6 +99,7 @@ class Gate(Watched):
         self._limits = limits
         self._per_connection = limits.per_connection
         self._total = limits.total
+        self._congestion = Congestion(limits.wait_seconds)
         self._principals: Limiter | None = None
         self._unsent: list[Callable[[], int]] = []
         self._clock = clock
@@ -130,6 +136,8 @@ class Gate(Watched):
                 raise Overloaded(f"at most {self._per_connection} calls at once on a connection")
             if self.in_flight >= self._total:
                 raise Overloaded(f"at most {self._total} calls at once in all")
+            if method.waits_for_engine and (delay := self._congestion.delay(self.in_flight)):
+                raise Overloaded(f"{self.in_flight} calls are waiting; try again later", delay)
             if method.is_rate_limited and caller.window is not None:
                 seconds = caller.window.admit()
                 if seconds:
@@ -157,11 +165,14 @@ class Gate(Watched):
         caller: GateCaller,
         started: float,
     ) -> Outcome:
+        began = self._clock()
         try:
             if method.has_deadline:
                 finished = await _within(self._limits.seconds, result)
             else:
                 finished = await result
+            if method.waits_for_engine:
+                self._congestion.finished(self._clock() - began)
             if len(finished) > SMALL_ANSWER:
                 self._check_room(len(finished))
         except Exception as error:

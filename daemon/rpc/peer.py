@@ -26,7 +26,7 @@ from daemon.dialect_names import DEFAULT_DIALECTS
 from daemon.rpc.caller import Surfaces
 from daemon.rpc.client_requests import ClientRequests
 from daemon.rpc.connections import Connections
-from daemon.rpc.failures import AnswerDiscarded, failure_for
+from daemon.rpc.failures import AnswerDiscarded, Overloaded, failure_for
 from daemon.rpc.gate import SMALL_ANSWER, Gate, Method, Outcome, Pending
 from daemon.rpc.limiter import Limiter
 from daemon.rpc.sessions import SessionKeeper
@@ -55,6 +55,8 @@ WITHOUT_SESSION: Final = frozenset(
         "recalld/bank",
     }
 )
+#: The methods of a connection beyond `limits.connections`.
+PROBES: Final = frozenset({"ping", "health/check", "recalld/status", "recalld/stop"})
 #: The private methods left to a bridge of another version: it may ask an old daemon to stop.
 _OTHER_VERSION: Final = frozenset({"recalld/attach", "recalld/stop"})
 
@@ -112,8 +114,11 @@ class Peer:
         *,
         transport: str,
         private: frozenset[str] = frozenset(),
+        is_probe: bool = False,
     ) -> None:
         self._services = services
+        #: Whether only `PROBES` are admitted.
+        self._is_probe = is_probe
         self._gate = services.gate
         self._methods = services.methods
         self._tasks = services.tasks
@@ -230,6 +235,10 @@ class Peer:
                 return b""
 
     def _begin(self, call: Call) -> bytes:
+        if self._is_probe and call.method not in PROBES:
+            limit = self._services.settings.connections
+            reason = Overloaded(f"at most {limit} connections; this one is for health checks")
+            return self._answer(call, failure_for(reason, call.revision))
         if not self._has_session and call.method not in WITHOUT_SESSION:
             self._has_session = True
             self._tasks.start_soon(self._start_session)

@@ -107,6 +107,7 @@ def make_gate(settings: Settings, clock: Clock, tracer: Tracer | None = None) ->
         total=settings.in_flight_total,
         seconds=settings.call_seconds,
         unsent_bytes=settings.unsent_bytes_total,
+        wait_seconds=settings.wait_seconds,
     )
     return Gate(limits, clock=clock, verbose=settings.log_level == "debug", tracer=tracer)
 

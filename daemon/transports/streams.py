@@ -21,6 +21,7 @@ class StreamWire(asyncio.Protocol):
     """A two-way asyncio transport and its peer."""
 
     stall_seconds = STALL_SECONDS
+    is_probe = False
 
     def __init__(self, services: PeerServices, transport: str, private: frozenset[str]) -> None:
         self._services = services
@@ -38,7 +39,13 @@ class StreamWire(asyncio.Protocol):
         high = self._services.settings.output_bytes
         self._transport.set_write_buffer_limits(high=high, low=high // 4)
         self._guard = StallGuard(self._transport, self._name, self.stall_seconds)
-        self._peer = Peer(self._services, self, transport=self._name, private=self._private)
+        self._peer = Peer(
+            self._services,
+            self,
+            transport=self._name,
+            private=self._private,
+            is_probe=self.is_probe,
+        )
 
     def data_received(self, data: bytes) -> None:
         self._peer.feed(data)

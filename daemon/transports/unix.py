@@ -28,6 +28,9 @@ from daemon.transports.streams import StreamWire
 from protocol import jsonrpc
 
 BACKLOG: Final = 512
+#: Connections beyond `limits.connections` that are kept for health checks, and their longest life.
+PROBE_SLOTS: Final = 8
+PROBE_SECONDS: Final = 5.0
 LONGEST_PATH: Final = 107
 _FIRST_PASSED: Final = 3  # the first descriptor that systemd passes
 
@@ -35,7 +38,11 @@ log: Final = structlog.get_logger()
 
 
 class UnixWire(StreamWire):
-    """One accepted connection; other users and connections over the limit are rejected."""
+    """One accepted connection; other users and connections over the limit are rejected.
+
+    A few connections over the limit are accepted for a short time: they may ask for health and
+    status and stop the daemon, so that an overloaded daemon can still be observed.
+    """
 
     def __init__(self, services: PeerServices) -> None:
         super().__init__(services, "unix", PRIVATE)
@@ -48,13 +55,16 @@ class UnixWire(StreamWire):
             cast("asyncio.Transport", transport).abort()
             return
         limit = self._services.settings.connections
-        if len(self._services.connections) >= limit:
+        if len(self._services.connections) >= limit + PROBE_SLOTS:
             error = error_for(Overloaded(f"at most {limit} connections"), None)
             cast("asyncio.Transport", transport).write(jsonrpc.failure(b"", error, None))
             transport.close()
             return
         self._is_admitted = True
+        self.is_probe = len(self._services.connections) >= limit
         super().connection_made(transport)
+        if self.is_probe:
+            asyncio.get_running_loop().call_later(PROBE_SECONDS, transport.close)
 
     def data_received(self, data: bytes) -> None:
         if self._is_admitted:

@@ -130,7 +130,8 @@ def test_no_child_process_outlives_the_run(tmp_path: Path) -> None:
         "time.sleep(60)\n"
     )
     command = script(tmp_path, text)
-    conform("--timeout", "0.3", "--revision", "2025-11-25", "--stdio", "--", *command)
+    short = ("--timeout", "0.3", "--start-seconds", "1")
+    conform(*short, "--revision", "2025-11-25", "--stdio", "--", *command)
 
     assert_gone(pids, at_least=2)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from daemon.bridge import attach
 from daemon.commands import source, tool
-from daemon.commands.client import Refused
+from daemon.commands.client import DaemonRefusedError
 from daemon.commands.client import call_tool as call_in_daemon
 from daemon.commands.ctx.configuration import find, read
 from daemon.commands.ctx.toml_writing import write_toml
@@ -247,7 +247,7 @@ def _call(
     link.close()
     try:
         return call_in_daemon(settings.socket, name, arguments)
-    except Refused as refused:
+    except DaemonRefusedError as refused:
         raise Exit(USAGE, str(refused)) from None
 
 

@@ -13,7 +13,7 @@ import time
 from typing import Any, Final, NoReturn
 
 from daemon.lua.sandbox.limits import set_limits
-from daemon.lua.sandbox.machine import Refused, ScriptError, perform
+from daemon.lua.sandbox.machine import HostRefusedError, ScriptError, perform
 from daemon.lua.sandbox.messages import (
     HEAD,
     MOST_BYTES,
@@ -58,16 +58,16 @@ class DaemonLink:
     def ask(self, name: str, arguments: list[Any]) -> Any:
         self._asks += 1
         if self._asks > _MOST_ASKS:
-            raise Refused(f"a script may call its host {_MOST_ASKS} times")
+            raise HostRefusedError(f"a script may call its host {_MOST_ASKS} times")
         try:
             self.send(Ask(name=name, arguments=arguments))
         except MessageTooLarge as error:
-            raise Refused(str(error)) from None
+            raise HostRefusedError(str(error)) from None
         message = self._receive()
         if not isinstance(message, Reply):
             _leave()
         if message.error:
-            raise Refused(message.error)
+            raise HostRefusedError(message.error)
         return message.value
 
     def note(self, level: Level, text: str) -> None:

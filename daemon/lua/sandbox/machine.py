@@ -34,13 +34,13 @@ class Link(Protocol):
     """The way to the daemon."""
 
     def ask(self, name: str, arguments: list[Any]) -> Any:
-        """The daemon's answer; raises `Refused`."""
+        """The daemon's answer; raises `HostRefusedError`."""
         ...
 
     def note(self, level: Level, text: str) -> None: ...
 
 
-class Refused(Exception):
+class HostRefusedError(Exception):
     """The daemon refused a host call; the script sees the message as a Lua error."""
 
 
@@ -127,7 +127,7 @@ class _Machine:
                 given = list(arguments[:count])
                 plain = [convert(value, f"argument {n}") for n, value in enumerate(given, 1)]
                 return True, self._to_lua(work(self, *plain))
-            except (Refused, Unusable) as error:
+            except (HostRefusedError, Unusable) as error:
                 return False, str(error).encode("utf-8", "replace")
             except TypeError:
                 return False, f"{name}: wrong number or type of arguments".encode()
@@ -144,7 +144,7 @@ class _Machine:
         try:
             return msgspec.json.decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Refused(f"json.parse: {error}") from None
+            raise HostRefusedError(f"json.parse: {error}") from None
 
     def json_encode(self, value: Any = None) -> str:
         return _encoder.encode(value).decode()

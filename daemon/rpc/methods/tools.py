@@ -37,7 +37,10 @@ class ToolMethods:
         self._subscriptions = subscriptions
 
     def table(self) -> dict[str, Method]:
-        return {"tools/list": Method(self._list), "tools/call": Method(self._call)}
+        return {
+            "tools/list": Method(self._list),
+            "tools/call": Method(self._call, waits_for_engine=True),
+        }
 
     def _list(self, call: Call, caller: Caller) -> bytes:
         require_first_page(call)

@@ -6,7 +6,8 @@ from functools import partial
 import anyio
 
 from store.arguments import bank_argument, checked, texts
-from store.model import NewDocument, SourceBatch, SourceFile, Upserted
+from store.errors import InvalidInput
+from store.model import SHORT_LIMIT, NewDocument, SourceBatch, SourceFile, Upserted
 from store.sqlite.bank_access import BankAccess
 from store.sqlite.connection import Connection
 from store.sqlite.rows import documents
@@ -14,7 +15,7 @@ from store.sqlite.rows.documents import PreparedDocument
 from store.sqlite.rows.transaction import WriteTransaction
 from store.sqlite.sources import files
 from store.sqlite.sources.records import SourceRecords
-from store.validate import storable_text
+from store.validate import check_labels, check_text, check_time, storable_text
 
 
 class SourceLedgers(BankAccess):
@@ -36,11 +37,10 @@ class SourceLedgers(BankAccess):
         return await self._read(bank, partial(files.count, source=source))
 
     async def sync_documents(self, bank: str, batch: SourceBatch) -> list[Upserted | None]:
-        bank = bank_argument(bank)
-        given = [each.document for each in batch.files if each.document is not None]
-        new = [checked(NewDocument, document) for document in given]
+        bank, batch = bank_argument(bank), checked(SourceBatch, batch, "batch")
+        new = [each.document for each in batch.files if each.document is not None]
+        await anyio.to_thread.run_sync(partial(_check, batch))
         await self._banks.ensure(bank)
-        await anyio.to_thread.run_sync(partial(_check, new))
         changed = await self._read(bank, partial(_changed, new=new))
         now = self._now()
         prepared = await anyio.to_thread.run_sync(partial(_prepare, changed, now))
@@ -52,9 +52,24 @@ class SourceLedgers(BankAccess):
         return await self._put(bank, work, at_least=size)
 
 
-def _check(new: Sequence[NewDocument]) -> None:
-    for document in new:
+def _check(batch: SourceBatch) -> None:
+    check_text("batch.source", batch.source, limit=SHORT_LIMIT, empty=False)
+    seen: set[str] = set()
+    for at, synced in enumerate(batch.files):
+        place, document = f"batch.files[{at}]", synced.document
+        for name in ("source_id", "version", "digest", "ledger"):
+            check_text(f"{place}.file.{name}", getattr(synced.file, name), limit=SHORT_LIMIT)
+        if synced.file.source_id in seen:
+            raise InvalidInput(f"{place}.file.source_id", "must not occur twice in a batch")
+        seen.add(synced.file.source_id)
+        if synced.head is not None:
+            check_labels(author=synced.head.author, url=synced.head.url)
+            check_time(f"{place}.head.updated_at", synced.head.updated_at)
+        if document is None:
+            continue
         documents.check(document)
+        if (document.source, document.source_id) != (batch.source, synced.file.source_id):
+            raise InvalidInput(f"{place}.document", "must have the source and id of its file")
 
 
 def _changed(connection: Connection, new: Sequence[NewDocument]) -> list[NewDocument]:

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import subprocess
 
 import anyio
@@ -68,5 +69,5 @@ def test_a_terminal_shows_the_progress_of_export_and_import(stopped_home: BankHo
     code, out, seen = at_a_terminal(stopped_home, b"", "import", "copy", "big.jsonl")
     assert code == 0
     assert out == "copy: 600 records taken, 0 were there already\n"
-    assert "import: [########................] 33 %  200 of 600" in seen
+    assert re.search(r"import: \[[#.]{24}\] \d+ %  \d+ of 600", seen)
     assert "import" not in stopped_home.run("import", "copy", "big.jsonl").stderr

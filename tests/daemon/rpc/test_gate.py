@@ -12,6 +12,7 @@ import pytest
 from daemon.operations.activity import Activity
 from daemon.operations.descriptors import Descriptors
 from daemon.operations.metrics import Meter
+from daemon.rpc.congestion import QUEUE_FROM
 from daemon.rpc.failures import Failure
 from daemon.rpc.gate import CallLimits, Gate, GateCaller, Method, Outcome, Pending
 from daemon.rpc.limiter import SlidingWindow
@@ -149,6 +150,50 @@ async def test_a_pending_call_counts_until_its_block_is_left() -> None:
             await pending.outcome
         assert pending.was_cancelled
     assert gate.in_flight == 0
+
+
+async def test_a_queue_of_slow_calls_refuses_new_ones_with_a_hint() -> None:
+    clock = FakeClock()
+    limits = CallLimits(per_connection=1000, total=1000, seconds=60.0, wait_seconds=2.0)
+    gate = Gate(limits, clock=clock)
+    done = anyio.Event()
+
+    async def finished() -> bytes:
+        await done.wait()
+        return b"{}"
+
+    async def deliver(pending: Outcome | Pending) -> None:
+        assert isinstance(pending, Pending)
+        with pending:
+            assert await pending.outcome == b"{}"
+
+    slow = [
+        gate.begin(returning(finished, waits_for_engine=True), a_call(), Someone(), 1)
+        for _ in range(QUEUE_FROM)
+    ]
+    async with anyio.create_task_group() as tasks:
+        for pending in slow:
+            tasks.start_soon(deliver, pending)
+        await anyio.wait_all_tasks_blocked()
+        clock.advance(10.0)
+        done.set()
+    assert gate.in_flight == 0
+    # Calls take ten seconds now, but nobody waits: the next ones are admitted.
+    again = [
+        gate.begin(returning(finished, waits_for_engine=True), a_call(), Someone(), 1)
+        for _ in range(QUEUE_FROM)
+    ]
+    refused = failure_of(
+        gate.begin(returning(finished, waits_for_engine=True), a_call(), Someone(), 1)
+    )
+    assert refused.status == 429
+    assert f"{QUEUE_FROM} calls are waiting" in refused.reason
+    assert 2.0 < refused.retry_seconds <= 10.0
+    # A ping is not refused, and neither is anything once the queue is short.
+    assert gate.begin(returning(b"{}"), a_call(), Someone(), 1) == b"{}"
+    for pending in again:
+        await deliver(pending)
+    assert gate.begin(returning(b"{}", waits_for_engine=True), a_call(), Someone(), 1) == b"{}"
 
 
 def test_a_connection_has_a_limit_of_its_own() -> None:

@@ -8,10 +8,12 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from daemon.transports.unix import PROBE_SLOTS
 from tests.support.processes import (
     RECALLD,
     child,
@@ -152,14 +154,14 @@ def test_one_connection_too_many_gets_an_error_and_is_closed(tmp_path: Path) -> 
         for each in (one, two):
             each.send(request(1, "ping"))
             assert each.line()["id"] == 1
-        with link(tmp_path) as three:
-            assert three.line()["error"]["data"]["kind"] == "overloaded"
-            assert three.line() is None
-        one.close()
-        deadline = time.monotonic() + 5
-        while recalld(tmp_path, "health").returncode and time.monotonic() < deadline:
-            pass
-        assert recalld(tmp_path, "health").returncode == 0
+        with ExitStack() as probes:
+            for _ in range(PROBE_SLOTS):
+                probe = probes.enter_context(link(tmp_path))
+                probe.send(request(1, "ping"))
+                assert probe.line()["id"] == 1
+            with link(tmp_path) as last:
+                assert last.line()["error"]["data"]["kind"] == "overloaded"
+                assert last.line() is None
 
 
 def test_a_socket_passed_by_systemd_is_used(tmp_path: Path) -> None:
@@ -219,6 +221,21 @@ def test_status_does_not_count_its_own_connection_and_call(tmp_path: Path) -> No
             assert one.line()["id"] == 0
             busy = status(tmp_path)
             assert (busy["connections"], busy["inFlight"]) == (1, 1)
+
+
+def test_health_is_answered_beyond_the_connection_limit(tmp_path: Path) -> None:
+    limited = {"RECALLD_CONNECTIONS": "2"}
+    with daemon(tmp_path, variables=limited), link(tmp_path) as one, link(tmp_path) as two:
+        for each in (one, two):
+            each.send(initialize())
+            assert each.line()["id"] == 0
+        for _ in range(10):
+            assert json.loads(recalld(tmp_path, "health", "--json").stdout)["status"] == "healthy"
+        with link(tmp_path) as third:
+            third.send(initialize())
+            error = third.line()["error"]
+            assert error["code"] == -32001
+            assert error["data"]["retryAfterSeconds"] == 1.0
 
 
 def test_an_unknown_variable_is_reported_but_not_by_health(tmp_path: Path) -> None:

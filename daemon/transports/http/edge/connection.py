@@ -24,6 +24,9 @@ from uvicorn.server import ServerState
 from daemon.transports.http.edge.messages import CODES, Pace, error_body
 from daemon.transports.stalled_readers import StallGuard
 
+#: Connections beyond the limit that may ask for health, so that probes work under overload.
+PROBE_SLOTS: Final = 8
+_PROBES: Final = (b"/health", b"/health/live", b"/health/ready")
 MAX_HEADERS: Final = 100
 MAX_HEAD_BYTES: Final = 16 * 1024
 #: How long input is read and discarded after the last response. Closing at once would send a TCP
@@ -55,6 +58,7 @@ CONNECTION_ATTRIBUTES: Final = (
     "headers",
     "logger",
     "loop",
+    "parser",
     "pipeline",
     "scope",
     "tasks",
@@ -75,6 +79,7 @@ _REASONS: Final = {
     408: b"Request Timeout",
     431: b"Request Header Fields Too Large",
     503: b"Service Unavailable",
+    505: b"HTTP Version Not Supported",
 }
 
 #: uvicorn warns about malformed requests and unsupported upgrades. Both are answered and counted
@@ -130,6 +135,8 @@ class HttpConnection(HttpToolsProtocol):
         #: The error response that is sent after all earlier requests are answered.
         self._last_response = b""
         self._may_linger = True
+        #: Whether this connection is over the limit and may only ask for health.
+        self._is_probe = False
         self._guard: StallGuard | None = None
 
     # --- called by asyncio and by the parser -------------------------------------------------
@@ -139,9 +146,11 @@ class HttpConnection(HttpToolsProtocol):
         # 0, so that `pause_writing` reports every answer that the client did not take at once.
         transport.set_write_buffer_limits(high=0)
         self._guard = StallGuard(transport, "http", self._state.pace.stall)
-        if len(self.connections) > self._state.max_connections:
+        over = len(self.connections) - self._state.max_connections
+        if over > PROBE_SLOTS:
             self._reject(503, f"at most {self._state.max_connections} connections")
             return
+        self._is_probe = over > 0
         self._start_timer(self._state.pace.head)
 
     def pause_writing(self) -> None:
@@ -193,12 +202,22 @@ class HttpConnection(HttpToolsProtocol):
         if len(self.headers) > MAX_HEADERS or head > MAX_HEAD_BYTES:
             self._reject(431, f"at most {MAX_HEADERS} headers, {MAX_HEAD_BYTES} bytes in all")
             return
+        if self._is_probe and self.url not in _PROBES:
+            self._reject(503, f"at most {self._state.max_connections} connections")
+            return
         if not self.url.startswith(b"/") and self.url != b"*":
             self._reject(403, "this is no proxy: the request target must be a path")
             return
         codings = b",".join(v for n, v in self.headers if n == b"transfer-encoding").lower()
         if codings.strip() not in (b"", b"chunked"):
             self._reject(400, "the only supported transfer coding is chunked")
+            return
+        version = self.parser.get_http_version()
+        if version not in ("1.0", "1.1"):
+            self._reject(505, "the supported versions are HTTP/1.0 and HTTP/1.1")
+            return
+        if version == "1.0" and codings:
+            self._reject(400, "HTTP/1.0 has no transfer codings")
             return
         if self.url == b"*":
             self.url = b"/"
@@ -228,6 +247,9 @@ class HttpConnection(HttpToolsProtocol):
             return
         following = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
+        if self._is_probe:
+            self.transport.close()
+            return
         if following is not None and not (self.pipeline and self.pipeline[-1][0] is following):
             self._active = following  # uvicorn has started its handler
         if self._last_response and not self._is_answering():

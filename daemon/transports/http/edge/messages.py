@@ -58,6 +58,7 @@ CODES: Final[dict[int, str]] = {
     431: "headers_too_large",
     500: "internal",
     503: "unavailable",
+    505: "version_not_supported",
     507: "full",
 }
 

@@ -4,7 +4,7 @@ Both eras share this module. `modern` and `legacy` turn a message into a call an
 of a dropped connection.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 
 import anyio
@@ -90,11 +90,19 @@ class Calls:
             return await begun.outcome
         raise AssertionError("the call was cancelled")
 
-    async def finish(self, call: Call, pending: Pending, exchange: Exchange) -> None:
-        """Wait for a call and put its answer on the exchange's stream."""
+    async def finish(
+        self,
+        call: Call,
+        pending: Pending,
+        exchange: Exchange,
+        save: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Wait for a call, save the state that it changed, and put its answer on the stream."""
         try:
             with pending:
                 outcome = await pending.outcome
+                if save is not None:
+                    await save()
                 exchange.stream.status = status_of(outcome)
                 frame = frame_of(exchange.connection, call, outcome)
                 if frame or call.batch is None:

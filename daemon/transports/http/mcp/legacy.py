@@ -78,15 +78,20 @@ async def in_session(
         events = iter(() if event is None else (event,))
     answer, status, extra, waiting = b"", 202, [], False
     called: Call | None = None
+    has_changed = False
     for event in events:
         if isinstance(event, Call):
             called = event
             inbound.access.trace(event.meta.traceparent)
         frame, said, more, waits = _handle(calls, event, session, exchange)
         waiting = waiting or waits
+        if isinstance(event, Call) and event.method in _REMEMBERED and not waits:
+            has_changed = True
         if frame:
             answer, status, extra = frame, said, more
     try:
+        if has_changed:
+            await session.save()  # before the answer that acknowledges the change
         if answer:
             is_array = message is None
             await reply(inbound.send, 200 if is_array and status != 400 else status, answer, extra)
@@ -164,8 +169,6 @@ def _handle(
                 return b"", 0, [], True
             status, extra = status_of(outcome)
             frame = frame_of(session.connection, event, outcome)
-            if event.method in _REMEMBERED:
-                calls.tasks.start_soon(session.save)
             # In a legacy session 404 would mean that the session has ended.
             return frame, 200 if status == 404 else status, extra, False
         case Refused():
@@ -183,9 +186,8 @@ def _handle(
 async def _run(calls: Calls, session: HttpSession, running: Running, exchange: Exchange) -> None:
     """Finish a call of a session; it outlives the connection it came on."""
     call = running.call
+    save = session.save if call.method in _REMEMBERED else None
     try:
-        await calls.finish(call, running.pending, exchange)
+        await calls.finish(call, running.pending, exchange, save)
     finally:
         session.running.pop(id(call), None)
-        if call.method in _REMEMBERED:
-            calls.tasks.start_soon(session.save)

@@ -123,7 +123,7 @@ class RestCalls:
         self._sessions = sessions
         self._surface = surface
         self._subscriptions = subscriptions
-        self._method = Method(_run, has_deadline=True)
+        self._method = Method(_run, has_deadline=True, waits_for_engine=True)
         self._long_method = Method(_run)
         self._running: set[Pending] = set()
 

@@ -117,6 +117,18 @@ async def test_an_unknown_transfer_coding_is_rejected(web: Web, coding: str) -> 
     assert statuses(await everything(web, head.encode() + body)) == [400]
 
 
+@pytest.mark.parametrize("version", ["2.0", "0.9", "1.2", "3.0"])
+async def test_another_http_version_is_rejected(web: Web, version: str) -> None:
+    head = f"GET /health HTTP/{version}\r\nHost: 127.0.0.1:{web.port}\r\n\r\n"
+    assert statuses(await everything(web, head.encode())) in ([505], [400])
+
+
+async def test_http_1_0_has_no_transfer_codings(web: Web) -> None:
+    head = f"POST /tools/echo HTTP/1.0\r\nHost: 127.0.0.1:{web.port}\r\n"
+    head += "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert statuses(await everything(web, head.encode() + b"0\r\n\r\n")) == [400]
+
+
 async def test_rejected_connections_are_counted(web: Web) -> None:
     for _ in range(2):
         assert statuses(await everything(web, GARBAGE)) == [400]

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from daemon.exit_codes import Exit
+from daemon.transports.http.edge.connection import PROBE_SLOTS
 from daemon.transports.http.edge.messages import Pace
 from daemon.transports.http.server import Bound, parse_bind
 from tests.support.web import BOTH, Web, modern, running_web, token_file
@@ -247,7 +248,19 @@ async def test_slow_heads_and_bodies_time_out(tmp_path: Path) -> None:
 async def test_one_http_connection_too_many_is_503(tmp_path: Path) -> None:
     async with running_web(tmp_path, limits__connections=3) as web:
         streams = [await anyio.connect_tcp("127.0.0.1", web.port) for _ in range(3)]
-        get = f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\n\r\n".encode()
+        get = f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\n\r\n".encode()
+        assert (await web.raw(get)).startswith(b"HTTP/1.1 503")
+        for stream in streams:
+            await stream.aclose()
+
+
+async def test_health_is_answered_beyond_the_connection_limit(tmp_path: Path) -> None:
+    async with running_web(tmp_path, limits__connections=3) as web:
+        streams = [await anyio.connect_tcp("127.0.0.1", web.port) for _ in range(3)]
+        get = f"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1:{web.port}\r\n\r\n".encode()
+        for _ in range(2 * PROBE_SLOTS):  # each probe gives its slot back
+            assert (await web.raw(get)).startswith(b"HTTP/1.1 200")
+        streams += [await anyio.connect_tcp("127.0.0.1", web.port) for _ in range(PROBE_SLOTS)]
         assert (await web.raw(get)).startswith(b"HTTP/1.1 503")
         for stream in streams:
             await stream.aclose()

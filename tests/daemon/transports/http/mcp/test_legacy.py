@@ -289,6 +289,18 @@ async def test_a_duplicate_id_in_flight_is_rejected(web: Web) -> None:
     assert answers[0].json()["result"]["content"][0]["text"] == "waited"
 
 
+async def test_a_change_of_a_session_is_stored_before_it_is_acknowledged(web: Web) -> None:
+    session = await web.open()
+    changes = [
+        ("logging/setLevel", {"level": "error"}, '"error"'),
+        ("resources/subscribe", {"uri": "test://watched-resource"}, "watched-resource"),
+    ]
+    for method, params, stored in changes:
+        assert (await web.post(request(method, params), session)).status_code == 200
+        ((_, handle),) = await web.services.sessions.handles()
+        assert stored in handle.state
+
+
 async def test_a_session_outlives_the_daemon(tmp_path: Path) -> None:
     async with running_web(tmp_path) as web:
         session = await web.open("2025-06-18", capabilities={"sampling": {}})
