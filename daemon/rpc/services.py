@@ -33,9 +33,14 @@ from daemon.rpc.methods.prompts import PromptMethods
 from daemon.rpc.methods.resources import ResourceMethods
 from daemon.rpc.methods.tools import ToolMethods
 from daemon.rpc.methods.utilities import UtilityMethods
-from daemon.rpc.monitor import DaemonMonitor
 from daemon.rpc.peer import PeerServices
-from daemon.rpc.reports import HealthReporter, PendingVectors, StatusReporter, nothing_pending
+from daemon.rpc.reports import (
+    DaemonMonitor,
+    HealthReporter,
+    PendingVectors,
+    StatusReporter,
+    nothing_pending,
+)
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.shutdown import Shutdown
 from daemon.rpc.subscriptions import Subscriptions

@@ -86,7 +86,7 @@ class Clients(Struct, frozen=True, kw_only=True):
 
 
 class Monitor(Protocol):
-    """The measurements of a daemon; `daemon.rpc.monitor` implements it."""
+    """The measurements of a daemon; `daemon.rpc.reports` implements it."""
 
     async def health(self, *, for_owner: bool) -> HealthReport: ...
     async def clients(self) -> list[ClientView]: ...

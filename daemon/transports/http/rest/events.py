@@ -15,7 +15,7 @@ import anyio
 
 from daemon.api.events import Event, EventHub, EventSubscriber
 from daemon.api.operation import PREFIX
-from daemon.rpc.monitor import DaemonMonitor
+from daemon.rpc.reports import DaemonMonitor
 from daemon.tools.authority import Forbidden, Principal, authorise
 from daemon.transports.http.edge.access_log import AccessRecord
 from daemon.transports.http.edge.messages import Pace, Receive, Refusal, Scope, Send
