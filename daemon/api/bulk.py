@@ -110,18 +110,20 @@ async def change_memories(toolkit: Toolkit, arguments: BulkArguments, context: C
             raise ArgumentsRefused("to: must be another bank")
     if arguments.dry_run:
         return await _preview(toolkit, arguments.bank, chosen)
-    engine, bank = toolkit.engine, arguments.bank
-    given = {"ids": chosen.ids, "kinds": chosen.kinds, "filters": chosen.filters}
+    engine, bank, tags = toolkit.engine, arguments.bank, arguments.tags
+    tag = partial(engine.tag, ids=chosen.ids, kinds=chosen.kinds, filters=chosen.filters)
     match arguments.action:
         case "forget":
             return _done(await _forget(toolkit, bank, chosen))
         case "tag":
-            return _done(await engine.tag(bank, **given, add=arguments.tags))
+            return _done(await tag(bank, add=tags))
         case "untag":
-            return _done(await engine.tag(bank, **given, remove=arguments.tags))
+            return _done(await tag(bank, remove=tags))
         case "move":
             assert to is not UNSET
-            moved = await engine.move(bank, to, **given)
+            moved = await engine.move(
+                bank, to, ids=chosen.ids, kinds=chosen.kinds, filters=chosen.filters
+            )
             context.changed(to)
             return _done(moved)
 

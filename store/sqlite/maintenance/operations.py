@@ -60,7 +60,8 @@ from store.sqlite.rows.transaction import WriteTransaction
 from store.sqlite.storage_errors import errno_name, file_error, file_errors
 from store.validate import check_labels, storable_text
 
-IMPORT_BATCH: Final = 200
+#: Records in one transaction of an import. Writers of the bank wait for at most one batch.
+IMPORT_BATCH: Final = 1_000
 BACKUPS_KEPT: Final = backup.KEEP
 
 

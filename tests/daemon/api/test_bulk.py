@@ -40,9 +40,14 @@ async def test_a_preview_shows_the_memories_and_changes_nothing(web: Web, action
     for number in range(12):
         await add(web, f"draft {number}", tags=["draft"])
     await add(web, "kept")
-    more = {"move": {"to": "archive"}, "tag": {"tags": ["x"]}, "untag": {"tags": ["draft"]}}
-    given = {"where": {"tags": ["draft"]}, "action": action, "dry_run": True}
-    seen = await bulk(web, **given, **more.get(action, {}))
+    more: dict[str, dict[str, Any]] = {
+        "move": {"to": "archive"},
+        "tag": {"tags": ["x"]},
+        "untag": {"tags": ["draft"]},
+    }
+    seen = await bulk(
+        web, where={"tags": ["draft"]}, action=action, dry_run=True, **more.get(action, {})
+    )
 
     assert seen["count"] == 12
     assert len(seen["sample"]) == 10

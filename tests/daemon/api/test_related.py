@@ -1,5 +1,7 @@
 """One memory among others over `/api/v1`."""
 
+from pathlib import Path
+
 import pytest
 
 from store.model import NewCard, NewDocument
@@ -37,7 +39,7 @@ async def test_memories_of_the_same_moment_are_neighbours_in_order_of_arrival(we
     assert [each["text"] for each in found["after"]] == ["n2"]
 
 
-async def test_the_neighbours_of_a_chunk_are_those_of_its_document(tmp_path) -> None:  # type: ignore[no-untyped-def]
+async def test_the_neighbours_of_a_chunk_are_those_of_its_document(tmp_path: Path) -> None:
     async with remembering_web(tmp_path) as (web, toolkit):
         body = "\n\n".join(f"# Part {n}\n\n" + f"text {n} " * 200 for n in range(4))
         made = await toolkit.engine.upsert_document(
@@ -51,13 +53,13 @@ async def test_the_neighbours_of_a_chunk_are_those_of_its_document(tmp_path) -> 
     assert found["after"][0]["id"] == chunks[2].id
 
 
-async def test_the_history_names_repetitions_changes_and_successors(tmp_path) -> None:  # type: ignore[no-untyped-def]
+async def test_the_history_names_repetitions_changes_and_successors(tmp_path: Path) -> None:
     async with remembering_web(tmp_path) as (web, toolkit):
         first = await add(web, "one")
         again = await web.client.post(f"{WORK}/memories", json={"text": "one"})
         assert again.json()["known"]
         history = (await web.client.get(f"{WORK}/memories/{first['id']}/history")).json()
-        cards = []
+        cards: list[str] = []
         for summary in ("We release on Fridays", "We release on Thursdays now"):
             new = NewCard(
                 category="key_point",

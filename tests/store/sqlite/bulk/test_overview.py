@@ -62,10 +62,8 @@ async def test_the_map_is_the_same_for_the_same_content_and_labels_are_short(
 ) -> None:
     maps = []
     for name in ("a", "b"):
-        embedder = FakeEmbedder()
         async with open_engine(
-            tmp_path / name,
-            ranking=lambda group, embedder=embedder: HybridRanking(group, embedder),
+            tmp_path / name, ranking=lambda group: HybridRanking(group, FakeEmbedder())
         ) as engine:
             await engine.put_many(
                 "work",
