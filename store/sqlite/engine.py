@@ -3,7 +3,6 @@
 The operations are thin. Each opens its bank and runs a unit of work from a module in `rows/`.
 """
 
-import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -50,6 +49,7 @@ from store.model import (
 )
 from store.sqlite.bank_access import Ranking, off_loop_if_large
 from store.sqlite.banks import OPEN_LIMIT, Banks
+from store.sqlite.bulk.operations import UNDO_SECONDS, BulkOperations
 from store.sqlite.catalogue import Catalogue, wall_clock
 from store.sqlite.connection import Connection
 from store.sqlite.knowledge import Knowledge
@@ -61,6 +61,7 @@ from store.sqlite.rows.transaction import WriteTransaction
 from store.sqlite.search.hybrid import HybridRanking
 from store.sqlite.sessions import Sessions
 from store.sqlite.sources.ledger import SourceLedgers
+from store.undo import new_token
 from store.validate import (
     check_labels,
     check_list,
@@ -72,11 +73,10 @@ from store.validate import (
     storable_text,
 )
 
-UNDO_SECONDS: Final = 24 * 3600
 PUT_MANY_LIMIT: Final = 10_000
 
 
-class EmbeddedEngine(Knowledge, Maintenance, SourceLedgers):
+class EmbeddedEngine(Knowledge, Maintenance, BulkOperations, SourceLedgers):
     """Implements `store.engine.Engine`."""
 
     def __init__(
@@ -88,7 +88,7 @@ class EmbeddedEngine(Knowledge, Maintenance, SourceLedgers):
         undo_seconds: float = UNDO_SECONDS,
     ) -> None:
         super().__init__(catalogue, banks, ranking)
-        self._undo_ms = int(undo_seconds * 1000)
+        self.undo_ms = int(undo_seconds * 1000)
 
     @property
     def sessions(self) -> Sessions:
@@ -287,16 +287,6 @@ class EmbeddedEngine(Knowledge, Maintenance, SourceLedgers):
             lambda connection: listing.rowids_where(connection, kinds=kinds, filters=filters),
         )
 
-    async def undo(self, bank: str, token: str) -> int:
-        bank, token = bank_argument(bank), storable_text("token", token)
-        now = self._now()
-        return await self._write(
-            bank,
-            lambda changes: memories.restore(
-                changes, token, now=now, forgotten_since=now - self._undo_ms
-            ),
-        )
-
     # --- documents ------------------------------------------------------------------------
 
     async def upsert_document(
@@ -371,12 +361,12 @@ class EmbeddedEngine(Knowledge, Maintenance, SourceLedgers):
 
     async def _forget(self, bank: str, choose: Callable[[Connection], list[int]]) -> Forgotten:
         now = self._now()
-        token = f"undo_{secrets.token_hex(16)}"
+        token = new_token()
 
         def work(changes: WriteTransaction) -> Forgotten:
             rowids = choose(changes.connection)
             return memories.forget(
-                changes, rowids, token=token, now=now, undo_until=now + self._undo_ms
+                changes, rowids, token=token, now=now, undo_until=now + self.undo_ms
             )
 
         return await self._write(bank, work)

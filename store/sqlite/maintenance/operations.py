@@ -32,7 +32,9 @@ from store.model import (
     EngineHealth,
     Erased,
     Exported,
+    Filters,
     Imported,
+    Kind,
     Recovered,
     SessionActivity,
     Stats,
@@ -53,11 +55,13 @@ from store.sqlite.maintenance import (
 from store.sqlite.migrate import migrate
 from store.sqlite.open_bank import SNAPSHOT, OpenBank, claim
 from store.sqlite.rows import listing, stats
+from store.sqlite.rows.listing import choice
 from store.sqlite.rows.transaction import WriteTransaction
 from store.sqlite.storage_errors import errno_name, file_error, file_errors
 from store.validate import check_labels, storable_text
 
-IMPORT_BATCH: Final = 200
+#: Records in one transaction of an import. Writers of the bank wait for at most one batch.
+IMPORT_BATCH: Final = 1_000
 BACKUPS_KEPT: Final = backup.KEEP
 
 
@@ -153,14 +157,25 @@ class Maintenance(BankAccess):
             _log("bank.rebuilt", opened, began, items=items)
             return await self._check(opened)
 
-    async def export(self, bank: str, path: Path, *, progress: Progress | None = None) -> Exported:
+    async def export(
+        self,
+        bank: str,
+        path: Path,
+        *,
+        progress: Progress | None = None,
+        ids: Sequence[str] = (),
+        kinds: Sequence[Kind] = (),
+        filters: Filters | None = None,
+    ) -> Exported:
         bank, path = bank_argument(bank), path_argument("path", path)
         progress = callback("progress", progress)
+        choose = choice(ids, kinds, filters) if ids or filters is not None else None
         async with self._banks.use(bank) as opened:
 
             def work(connection: Connection) -> Exported:
+                rowids = None if choose is None else choose(connection)
                 try:
-                    return portability.export(connection, opened.name, path, progress)
+                    return portability.export(connection, opened.name, path, progress, rowids)
                 except OSError as error:
                     raise _not_exported(error, path) from error
 

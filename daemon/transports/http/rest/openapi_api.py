@@ -15,11 +15,15 @@ HEADERS: Final = {"if_match": "If-Match"}
 TAGS: Final[Mapping[str, str]] = {
     "banks": "Banks, their sizes and their backups.",
     "memories": "List, read, add, edit and forget memories.",
+    "bulk": "Many memories at once: preview, forget, move, tag and export.",
     "search": "Search by words and meaning, with an explanation.",
     "timeline": "Sessions and days.",
+    "overview": "Frequent values, growth and a map by meaning.",
     "documents": "Documents and the chunks by which they are found.",
     "knowledge": "Cards, tasks, risks and skills.",
     "setup": "The clients that can be connected, and a test of each.",
+    "sources": "Sources of documents and their syncs.",
+    "system": "Health, connected clients and events.",
 }
 _STATUSES: Final = (400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 429, 431, 500, 503, 507)
 
@@ -32,7 +36,12 @@ def describe(
     `errors` maps a status to its response.
     """
     listed = list(operations)
-    types = [kind for each in listed for kind in (each.spec.arguments, each.spec.output) if kind]
+    types = [
+        kind
+        for each in listed
+        for kind in (each.spec.arguments, None if each.has_file else each.spec.output)
+        if kind
+    ]
     _, schemas = msgspec.json.schema_components(types, ref_template=REFERENCE)
     schemas = {name: _named(schema) for name, schema in schemas.items()}
     paths: dict[str, Any] = {}
@@ -55,6 +64,23 @@ def describe(
         # Arguments are described by parameters and bodies; their own schemas are not referred to.
         schemas.pop(each.spec.arguments.__name__, None)
     return paths, dict(sorted(schemas.items()))
+
+
+def events(errors: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+    """The description of the event stream, which is no operation."""
+    about = "Changes of banks, progress of syncs and health, as server-sent events."
+    example = 'event: change\ndata: {"bank":"work","name":"changed","ids":null}\n\n'
+    content = {"schema": {"type": "string"}, "example": example}
+    return {
+        "operationId": "get_events",
+        "tags": ["system"],
+        "summary": about,
+        "parameters": [{"name": "bank", "in": "query", "schema": {"type": "string"}}],
+        "responses": {
+            "200": {"description": "The events", "content": {"text/event-stream": content}},
+            **{str(status): errors[status] for status in (400, 401, 403, 405, 429, 431, 500)},
+        },
+    }
 
 
 def _arguments(kind: type[Struct]) -> dict[str, Any]:
@@ -99,6 +125,9 @@ def _body(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
 def _success(operation: Operation) -> dict[str, Any]:
     output = operation.spec.output
     assert output is not None
+    if operation.has_file:
+        file = {"schema": {"type": "string", "format": "binary"}}
+        return {"description": "The file", "content": {"application/octet-stream": file}}
     schema = {"$ref": REFERENCE.format(name=output.__name__)}
     answer: dict[str, Any] = {
         "description": "The result",
