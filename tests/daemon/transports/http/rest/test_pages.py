@@ -36,6 +36,8 @@ async def test_a_browser_gets_the_page_under_a_strict_policy(tmp_path: Path) -> 
     ):
         assert rule in policy
     assert "unsafe" not in policy
+    assert "<noscript>" in answer.text
+    assert "recalld search" in answer.text
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["cross-origin-opener-policy"] == "same-origin"
 
