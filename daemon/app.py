@@ -33,7 +33,7 @@ from daemon.lifetime import (
 )
 from daemon.memory.bank_administration import AnyVerb, Caretaker, refused
 from daemon.memory.verbs import Done
-from daemon.operations import directories, logs
+from daemon.operations import directories, logs, read_buffers
 from daemon.operations.descriptors import Descriptors
 from daemon.operations.file_limit import LoopErrors, connections_within, raise_limit
 from daemon.operations.locks import owned
@@ -44,6 +44,7 @@ from daemon.rpc.peer import DEFAULT_BANK
 from daemon.rpc.services import Services, make_gate, make_services
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.shutdown import Shutdown
+from daemon.setup import overview as clients
 from daemon.sources import administration as source_verbs
 from daemon.sources.connectors.connector import Connector
 from daemon.sources.connectors.factories import Connectors
@@ -186,7 +187,7 @@ def _make_services(
         engine=store.engine.health,
         caretaker=Caretaker(store.engine),
         sources=store.sources,
-        api=build_api(toolkit),
+        api=build_api(toolkit, clients.operations(clients.Overview(settings.directories.state))),
         pending=store.engine.pending_vectors,
     )
     if scripts is not None:
@@ -202,6 +203,7 @@ def _make_services(
 
 def _prepare(settings: Settings) -> None:
     """Check everything that can be checked before anything is opened."""
+    read_buffers.keep_on_heap()
     logs.configure(settings.log_level)
     try:
         chosen(settings.dialects)

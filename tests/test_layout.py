@@ -33,6 +33,7 @@ TESTED_BY: Final = {
     "daemon/sources": "tests/daemon/sources",
     "daemon/setup": "tests/daemon/setup",
     "daemon/tools": "tests/daemon/dialects",
+    "daemon/web": "tests/daemon/web",
     "daemon/transports": "tests/daemon/transports",
     "protocol": "tests/protocol",
     "store": "tests/store",

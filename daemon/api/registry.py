@@ -73,11 +73,11 @@ def _members(pieces: tuple[str, ...], given: list[str]) -> dict[str, str] | None
     return members
 
 
-def build(toolkit: Toolkit) -> ApiOperations:
-    """The operations over an engine."""
+def build(toolkit: Toolkit, more: Iterable[Operation] = ()) -> ApiOperations:
+    """The operations over an engine, and `more` of packages that this one does not know."""
     modules = (
         banks, importing, memories, related, bulk, searching, history, overview, documents,
         knowledge,
     )  # fmt: skip
     operations = [each for module in modules for each in module.operations(toolkit)]
-    return ApiOperations(operations, toolkit.answer_bytes)
+    return ApiOperations([*operations, *more], toolkit.answer_bytes)

@@ -138,10 +138,11 @@ class Gate(Watched):
                 raise Overloaded(f"at most {self._total} calls at once in all")
             if method.waits_for_engine and (delay := self._congestion.delay(self.in_flight)):
                 raise Overloaded(f"{self.in_flight} calls are waiting; try again later", delay)
-            if method.is_rate_limited and caller.window is not None:
-                seconds = caller.window.admit()
-                if seconds:
-                    raise RateLimited(caller.window.limit, seconds)
+            if method.is_rate_limited:
+                window = caller.window
+                seconds = 0.0 if window is None else window.admit()
+                if window is not None and seconds:
+                    raise RateLimited(window.limit, seconds)
                 self._limit_principal(caller.principal)
             if self._tracer is None:
                 result = method.handle(call, caller)

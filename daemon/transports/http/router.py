@@ -3,6 +3,7 @@
 /mcp  /mcp/<dialect>  POST /     MCP
 /tools/…                         REST, the tools
 /api/v1/…                        REST, the memories
+/  /web/…  /docs                 pages for people
 /health  /health/live  /health/ready  /metrics  /openapi.json
 """
 
@@ -118,7 +119,7 @@ class Router:
             principal = self._guard.identify(authorization)
             if principal is None:
                 if not route.is_open:
-                    raise _unauthorized()
+                    raise unauthorized()
                 principal = ANONYMOUS
             access.principal = principal.name
             if scope["method"] not in route.verbs:
@@ -157,7 +158,7 @@ class Router:
                 del self._running[name]
         if scope.cancelled_caught:
             if not access.status:
-                raise _unauthorized()
+                raise unauthorized()
             if access.is_stream:
                 await send({"type": "http.response.body", "body": b""})
 
@@ -204,7 +205,7 @@ _VERBS: Final = frozenset({"GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "P
 ANONYMOUS: Final = Principal(name="nobody", banks=frozenset(), can_write=False)
 
 
-def _unauthorized() -> Refusal:
+def unauthorized() -> Refusal:
     return Refusal(
         401,
         "a bearer token is required: Authorization: Bearer …",

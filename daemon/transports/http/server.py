@@ -26,6 +26,7 @@ from daemon.transports.http.rest.calls import RestCalls
 from daemon.transports.http.rest.documents import DocumentRoutes
 from daemon.transports.http.rest.events import EventRoutes
 from daemon.transports.http.rest.operations import Operations
+from daemon.transports.http.rest.pages import Pages
 from daemon.transports.http.rest.routes import Rest
 from daemon.transports.http.rest.sources import SourceRoutes
 from daemon.transports.http.router import Route, Router
@@ -185,6 +186,8 @@ class HttpServer:
         }
         if self._settings.mcp:
             routes |= self._mcp_routes()
+        pages = Pages(rest.document, beside=routes.get("/"))
+        routes |= pages.routes()
         return Router(
             self._guard,
             routes,
@@ -194,6 +197,7 @@ class HttpServer:
                 **documents.fallback(),
                 **sources.fallback(),
                 **api.fallback(),
+                **pages.fallback(),
             },
             refresh_tokens=self._refresh_tokens,
             meter=services.meter,

@@ -208,3 +208,34 @@ async def test_a_wrong_memory_is_refused_and_creates_no_bank(web: Web, body: Any
     refused(await web.client.post(MEMORIES, json=body), 400)
 
     assert (await web.client.get("/api/v1/banks")).json() == {"banks": []}
+
+
+async def test_a_list_can_start_anywhere_by_an_offset(web: Web) -> None:
+    for number in range(5):
+        await add(web, f"memory {number}")
+
+    page = (await web.client.get(MEMORIES, params={"offset": 3, "limit": 10})).json()
+
+    assert [each["text"] for each in page["memories"]] == ["memory 1", "memory 0"]
+    assert page["total"] == 5
+
+
+async def test_an_offset_and_a_cursor_exclude_each_other(web: Web) -> None:
+    for number in range(3):
+        await add(web, f"memory {number}")
+    cursor = (await web.client.get(MEMORIES, params={"limit": 1})).json()["next_cursor"]
+
+    answer = await web.client.get(MEMORIES, params={"offset": 1, "cursor": cursor})
+
+    assert "offset" in refused(answer, 400)
+
+
+async def test_reading_as_the_owner_takes_no_slot_of_the_rate_limiter(tmp_path: Path) -> None:
+    async with remembering_web(tmp_path, limits__requests_per_minute=2) as (limited, _):
+        await add(limited, "one")
+        reads = [await limited.client.get(MEMORIES) for _ in range(10)]
+        await add(limited, "two")
+        third = await limited.client.post(MEMORIES, json={"text": "three"})
+
+    assert {answer.status_code for answer in reads} == {200}
+    assert third.status_code == 429

@@ -73,8 +73,16 @@ class Api:
                 arguments = bound.from_query(members, query, extra)
         except ArgumentsRefused as refused:
             raise Refusal(400, str(refused)) from None
+        # A person who types a search reads several times a second; the limiter is for agents.
+        is_limited = not (operation.spec.read_only and principal.is_owner)
         answer = await self._calls.run(
-            bound.tool, arguments, headers, principal, access, is_long=operation.is_long
+            bound.tool,
+            arguments,
+            headers,
+            principal,
+            access,
+            is_limited=is_limited,
+            is_long=operation.is_long,
         )
         if operation.has_file:
             await send_file(send, msgspec.json.decode(answer, type=ExportFile))

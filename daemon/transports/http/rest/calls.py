@@ -38,7 +38,15 @@ _encoder: Final = msgspec.json.Encoder()
 class RestContext:
     """A REST call as its tool sees it: the client can be sent nothing but the answer."""
 
-    __slots__ = ("_subscriptions", "_surface", "_visitor", "answer", "headers", "tool")
+    __slots__ = (
+        "_subscriptions",
+        "_surface",
+        "_visitor",
+        "answer",
+        "headers",
+        "is_limited",
+        "tool",
+    )
 
     def __init__(
         self,
@@ -47,8 +55,11 @@ class RestContext:
         surface: Surface,
         subscriptions: Subscriptions,
         headers: Headers,
+        *,
+        is_limited: bool = True,
     ) -> None:
         self.tool = tool
+        self.is_limited = is_limited
         self.headers: Headers | None = headers
         #: Set when the tool has finished.
         self.answer: Answer | None = None
@@ -72,7 +83,7 @@ class RestContext:
 
     @property
     def window(self) -> SlidingWindow | None:
-        return self._visitor.window
+        return self._visitor.window if self.is_limited else None
 
     @property
     def session_id(self) -> str | None:
@@ -153,13 +164,19 @@ class RestCalls:
         access: AccessRecord,
         *,
         is_long: bool = False,
+        is_limited: bool = True,
     ) -> bytes:
-        """The JSON of a tool's answer, or the `Refusal` that its failure amounts to."""
+        """The JSON of a tool's answer, or the `Refusal` that its failure amounts to.
+
+        A call that is not limited takes no slot of the caller's rate limiter.
+        """
         access.tool = tool.spec.name
         meta = Meta(traceparent=access.traceparent)
         call = Call(b"", b"", "rest", arguments, None, meta, tool=tool.spec.name)
         visitor = self._sessions.visitor(principal, "")
-        context = RestContext(tool, visitor, self._surface, self._subscriptions, headers)
+        context = RestContext(
+            tool, visitor, self._surface, self._subscriptions, headers, is_limited=is_limited
+        )
         method = self._long_method if is_long else self._method
         return _json_of(await self._through_gate(method, call, context))
 

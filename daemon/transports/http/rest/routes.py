@@ -72,9 +72,11 @@ class Rest:
     async def _describe(
         self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: AccessRecord
     ) -> None:
-        await reply(
-            send, 200, document(self._surface, self._bare, self._api, has_mcp=self._has_mcp)
-        )
+        await reply(send, 200, self.document())
+
+    def document(self) -> bytes:
+        """The OpenAPI document of this daemon."""
+        return document(self._surface, self._bare, self._api, has_mcp=self._has_mcp)
 
     async def _list(
         self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: AccessRecord

@@ -1,0 +1,1 @@
+"""Tests of the web UI. `browser/` drives a real browser."""
