@@ -201,7 +201,7 @@ class TaskKeeper:
     def find(self, id: str, principal: Principal) -> Task:
         """A task of this principal; `ProtocolError` if it is unknown."""
         task = self._tasks.get(id)
-        if task is None or task.is_expired or task.principal.name != principal.name:
+        if task is None or task.is_expired or task.principal != principal:
             raise ProtocolError(Fault.INVALID_PARAMS, "taskId: no task has this id")
         return task
 
@@ -210,5 +210,5 @@ class TaskKeeper:
         return [
             id
             for id in ids
-            if id in self._tasks and self._tasks[id].principal.name == principal.name
+            if id in self._tasks and self._tasks[id].principal == principal
         ]
