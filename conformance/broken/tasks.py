@@ -87,7 +87,7 @@ def declared(call: Call) -> bool:
 
 def require(call: Call, quirk: str) -> None:
     if not declared(call) and not call.connection.quirk(quirk):
-        needed = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+        needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
         raise RpcError(-32021, "the tasks extension is needed", needed)
 
 

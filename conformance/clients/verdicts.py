@@ -197,7 +197,7 @@ def _roots(heard: Transcript) -> None:
     need(found, "roots/list was not answered, although the client declares roots")
     roots = (found[0].get("result") or {}).get("roots")
     need(isinstance(roots, list), f"roots/list was answered with {found[0]}")
-    for root in roots:
+    for root in roots or []:
         uri = root.get("uri") if isinstance(root, dict) else None
         need(isinstance(uri, str) and uri.startswith("file://"), f"a root has the uri {uri!r}")
 
