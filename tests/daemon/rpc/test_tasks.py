@@ -1,5 +1,6 @@
 """Calls that go on as tasks (SEP-2663)."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,14 @@ class Client:
         return await self.ask("tools/call", name=tool, arguments=arguments)
 
     async def until(self, id: str, *statuses: str) -> Any:
+        return await self.once(id, lambda task: task["status"] in statuses)
+
+    async def once(self, id: str, holds: Callable[[Any], bool]) -> Any:
+        """Ask for a task until the condition holds, as a client polls."""
         with anyio.fail_after(5):
             while True:
                 task = await self.ask("tasks/get", taskId=id)
-                if task["status"] in statuses:
+                if holds(task):
                     return task
                 await anyio.sleep(0.01)
 
@@ -132,10 +137,7 @@ async def test_a_task_asks_and_goes_on_when_every_question_is_answered(tmp_path:
     async with running_services(tmp_path) as services:
         client = Client(*join(services))
         id = (await client.call("multi_input"))["taskId"]
-        with anyio.fail_after(5):
-            while len((await client.ask("tasks/get", taskId=id)).get("inputRequests", ())) < 2:
-                await anyio.sleep(0.01)
-        asked = await client.until(id, "input_required")
+        asked = await client.once(id, lambda task: len(task.get("inputRequests", ())) == 2)
         first, second = asked["inputRequests"]
         assert asked["inputRequests"][first]["method"] == "elicitation/create"
         reply = {"action": "accept", "content": {}}
@@ -216,9 +218,7 @@ async def test_the_progress_of_a_task_is_its_status_message(tmp_path: Path) -> N
         peer, wire = join(services)
         client = Client(peer, wire)
         id = (await client.call("work"))["taskId"]
-        with anyio.fail_after(5):
-            while (await client.ask("tasks/get", taskId=id)).get("statusMessage") != "3 of 7":
-                await anyio.sleep(0.01)
+        await client.once(id, lambda task: task.get("statusMessage") == "3 of 7")
         assert not [frame for frame in wire.frames() if "method" in frame]
 
 
