@@ -22,7 +22,7 @@ from tests.support.wire import MemoryWire, call, initialize, join, modern, runni
 pytestmark = pytest.mark.anyio
 
 TASKS = "io.modelcontextprotocol/tasks"
-ABLE = {
+ABLE: dict[str, Any] = {
     "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "extensions": {TASKS: {}}}
 }
 
@@ -140,7 +140,7 @@ async def test_a_task_asks_and_goes_on_when_every_question_is_answered(tmp_path:
         asked = await client.once(id, lambda task: len(task.get("inputRequests", ())) == 2)
         first, second = asked["inputRequests"]
         assert asked["inputRequests"][first]["method"] == "elicitation/create"
-        reply = {"action": "accept", "content": {}}
+        reply: dict[str, Any] = {"action": "accept", "content": {}}
         ignored = {"no-such-question": reply, first: reply}
         acknowledged = await client.ask("tasks/update", taskId=id, inputResponses=ignored)
         assert acknowledged.keys() == {"resultType", "_meta"}
@@ -170,6 +170,7 @@ async def test_a_cancelled_request_ends_the_work_that_is_no_task_yet(tmp_path: P
             await anyio.sleep_forever()
         finally:
             ended.set()
+        return ""
 
     spec = ToolSpec(name="wait", description="", run=wait, task_after=60)
     surface = Surface(name="one", tools=Registry([spec]))
@@ -247,11 +248,15 @@ async def test_a_task_is_unknown_to_other_principals_and_after_its_time() -> Non
 
 
 async def test_a_call_beyond_the_limit_of_tasks_is_answered_when_it_is_done() -> None:
+    async def wait() -> bytes:
+        await anyio.sleep_forever()
+        return b""
+
     async with anyio.create_task_group() as group:
         keeper = TaskKeeper(group, lambda: 0, lambda _: None)
         for _ in range(tasks.MAX_TASKS):
             task = keeper.create(OWNER)
             assert task is not None
-            await keeper.run(task, anyio.sleep_forever(), 0)
+            await keeper.run(task, wait(), 0)
         assert keeper.create(OWNER) is None
         group.cancel_scope.cancel()
