@@ -14,7 +14,7 @@ from daemon.dialects.awareness.tools.lookup import Lookup
 from daemon.dialects.awareness.tools.recall import Recall
 from daemon.dialects.awareness.tools.record import Record
 from daemon.tools.dialect import Dialect
-from daemon.tools.specification import ToolSpec
+from daemon.tools.specification import LONG_CALL_SECONDS, ToolSpec
 from daemon.tools.toolkit import Toolkit
 
 
@@ -117,6 +117,7 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             arguments=args.RecordArguments,
             run=Record(toolkit),
             output=Answered,
+            task_after=LONG_CALL_SECONDS,
             input_schema=args.schema(
                 args.RecordArguments,
                 choices={"action": args.ACTIONS, "content_scope": args.CONTENT_SCOPES},
