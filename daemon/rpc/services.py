@@ -5,7 +5,6 @@ All other code takes the one or two services it needs (import contract "only wir
 services").
 """
 
-import time
 from collections.abc import Callable, Mapping
 
 from anyio.abc import TaskGroup
@@ -61,11 +60,6 @@ SERVER: ServerInfo = ServerInfo(
     title="recalld",
     description="Memory for AI agents, local and offline",
 )
-
-
-def wall_clock() -> int:
-    """The time in unix milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 class Services(Struct, frozen=True, kw_only=True, eq=False):
