@@ -73,6 +73,8 @@ class Knowledge(BankAccess):
 
             for profile in notes.profiles:
                 skills.put_profile(changes.connection, profile, now)
+            for role in notes.deleted_profiles:
+                skills.delete_profile(changes.connection, role)
             # Events first, because the cards may quote them.
             return NotesKept(
                 events=tuple(step(memories.put(changes, event)) for event in events),

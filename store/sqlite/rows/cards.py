@@ -3,8 +3,7 @@
 A new card is compared with all cards of its category. If an existing card makes the same statement,
 the new one is a duplicate and only its evidence is added. If an existing card has the same title,
 or a similar title and mostly the same words, the new card replaces it; the old one stays readable
-as superseded. A card is verified if stored items contain most of its quotations, or if its evidence
-comes from at least two sessions.
+as superseded. A card is verified if stored items contain at least half of its quotations.
 """
 
 from collections.abc import Sequence
@@ -43,6 +42,7 @@ from store.validate import (
 # cards on two subjects often differ in one word ("the port of A is 80", "the port of B is 81").
 REPLACES: Final = 0.6
 SNIPPET_LIMIT: Final = 4_096
+_QUOTED_KINDS: Final = ("event", "memory", "chunk")
 
 
 def check(card: NewCard) -> None:
@@ -136,12 +136,9 @@ def card_of(connection: Connection, item: Item) -> Card:
 
 
 def is_verified(evidence: Sequence[Evidence]) -> bool:
-    """Whether stored items contain most of the quotations, or two sessions support the card."""
-    if not evidence:
-        return False
+    """Whether stored items contain at least half of the quotations."""
     found = sum(piece.item is not None for piece in evidence)
-    sessions = {piece.session for piece in evidence if piece.session}
-    return found / len(evidence) >= 0.5 or len(sessions) >= 2
+    return bool(evidence) and found / len(evidence) >= 0.5
 
 
 def _item(card: NewCard, old: Item | None) -> NewMemory:
@@ -217,7 +214,8 @@ def _add_evidence(
     for piece in evidence:
         if not piece.snippet.strip():
             continue
-        source = piece.item or find_quoted(connection, ("event", "memory", "chunk"), piece.snippet)
+        # An item that the caller names counts only if it contains the quotation.
+        source = find_quoted(connection, _QUOTED_KINDS, piece.snippet, first=piece.item)
         connection.execute(
             "INSERT INTO evidence (card, snippet, session, item) VALUES (?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET item = coalesce(excluded.item, item)",

@@ -86,7 +86,7 @@ async def test_cards_of_other_categories_or_users_are_left_alone(engine: Embedde
     assert [outcome.outcome for outcome in outcomes] == ["created"] * 3
 
 
-async def test_a_card_is_verified_by_a_stored_item_or_by_two_sessions(
+async def test_a_card_is_verified_only_by_quotations_of_stored_items(
     engine: EmbeddedEngine,
 ) -> None:
     said = await engine.put(
@@ -113,7 +113,7 @@ async def test_a_card_is_verified_by_a_stored_item_or_by_two_sessions(
     outcomes = await engine.put_cards("w", [borne_out, made_up, twice])
     found = [await engine.card("w", outcome.id) for outcome in outcomes]
 
-    assert [card.is_verified for card in found] == [True, False, True]
+    assert [card.is_verified for card in found] == [True, False, False]
     assert found[0].evidence[0].item == said.id
 
 
