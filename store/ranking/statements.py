@@ -48,7 +48,7 @@ _WORD: Final = re.compile(r"\w(?:[\w.+#/@-]*\w)?")
 
 
 def _stems(words: str) -> frozenset[str]:
-    return frozenset(map(stem, words.split()))
+    return frozenset(stem(form) for word in words.split() for form in (word, f"{word}s"))
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -106,6 +106,8 @@ class HybridRanking:
         self, bank: OpenBank, query: Query, meaning: SemanticQuery | None, degraded: set[str]
     ) -> Found:
         mode: Mode = query.mode if meaning is not None else "keyword"
+        if mode == "semantic" and "vectors-pending" in degraded:
+            mode = "hybrid"  # an item without a vector is found by its words meanwhile
         prepared = PreparedQuery(
             query=query,
             mode=mode,

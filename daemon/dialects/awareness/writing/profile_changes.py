@@ -67,7 +67,7 @@ def _changed(
     unknown = sorted(set(given) - fields)
     if unknown:
         report.correct(place, f"profiles have no {', '.join(unknown)}: left out")
-    before = {} if known is None else msgspec.to_builtins(known)
+    before: dict[str, Any] = {} if known is None else msgspec.to_builtins(known)
     try:
         return msgspec.convert(
             before | {name: value for name, value in given.items() if name in fields}, AgentProfile
