@@ -9,16 +9,20 @@ import json
 import re
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
+
+Ask = Callable[[str, int], list[int]]
 
 WORD = re.compile(r"\w+")
 
 
-def bm25(task, home):
+def bm25(task: dict[str, Any], home: str) -> Ask:
     from rank_bm25 import BM25Okapi
 
     index = BM25Okapi([WORD.findall(text.lower()) for text in task["texts"]])
 
-    def ask(question, _at):
+    def ask(question: str, _at: int) -> list[int]:
         scores = index.get_scores(WORD.findall(question.lower()))
         order = sorted(range(len(scores)), key=lambda place: -scores[place])
         return order[: task["limit"]]
@@ -26,7 +30,7 @@ def bm25(task, home):
     return ask
 
 
-def chromadb(task, home):
+def chromadb(task: dict[str, Any], home: str) -> Ask:
     import chromadb
 
     collection = chromadb.PersistentClient(path=home).create_collection(
@@ -40,7 +44,7 @@ def chromadb(task, home):
             embeddings=[task["text_vectors"][place] for place in places],
         )
 
-    def ask(_question, at):
+    def ask(_question: str, at: int) -> list[int]:
         found = collection.query(
             query_embeddings=[task["question_vectors"][at]], n_results=task["limit"]
         )
@@ -49,7 +53,7 @@ def chromadb(task, home):
     return ask
 
 
-def mcp_memory_service(task, home):
+def mcp_memory_service(task: dict[str, Any], home: str) -> Ask:
     from mcp_memory_service.models.memory import Memory
     from mcp_memory_service.storage.sqlite_vec import SqliteVecMemoryStorage
     from mcp_memory_service.utils.hashing import generate_content_hash
@@ -57,7 +61,7 @@ def mcp_memory_service(task, home):
     loop = asyncio.new_event_loop()
     storage = SqliteVecMemoryStorage(f"{home}/memory.db")
     loop.run_until_complete(storage.initialize())
-    places = {}
+    places: dict[str, int] = {}
     for place, text in enumerate(task["texts"]):
         digest = generate_content_hash(text)
         places.setdefault(digest, place)
@@ -66,14 +70,18 @@ def mcp_memory_service(task, home):
         if not done and "uplicate" not in reason:
             raise RuntimeError(reason)
 
-    def ask(question, _at):
+    def ask(question: str, _at: int) -> list[int]:
         found = loop.run_until_complete(storage.retrieve(question, n_results=task["limit"]))
         return [places[each.memory.content_hash] for each in found]
 
     return ask
 
 
-PEERS = {"bm25": bm25, "chromadb": chromadb, "mcp-memory-service": mcp_memory_service}
+PEERS: dict[str, Callable[[dict[str, Any], str], Ask]] = {
+    "bm25": bm25,
+    "chromadb": chromadb,
+    "mcp-memory-service": mcp_memory_service,
+}
 
 if __name__ == "__main__":
     task = json.load(sys.stdin)
