@@ -30,7 +30,8 @@ from typing import Any
 
 import anyio
 
-from scripts.benches.support import calibration, retrieval_peers
+from scripts.benches import retrieval_peers
+from scripts.benches.support import calibration
 from scripts.benches.support.documentation import Page, pages
 from scripts.benches.support.fact_banks import languages, small_banks
 from scripts.benches.support.fitting import Asked, cross_validate

@@ -26,7 +26,7 @@ import msgspec
 from scripts.kit.peer_packages import Unavailable, node, npm_peer, python_peer
 from scripts.kit.stdio_client import INITIALIZED, Child, WireFault, initialize, request
 
-CHILD: Final = Path(__file__).resolve().parents[2] / "peers" / "retrieval_peer.py"
+CHILD: Final = Path(__file__).resolve().parents[1] / "peers" / "retrieval_peer.py"
 PYTHON: Final = ("bm25", "chromadb", "mcp-memory-service")
 SECONDS: Final = 300.0
 
