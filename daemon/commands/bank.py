@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: The file name that means stdin or stdout.
 STREAM: Final = "-"
 
+#: Operations whose progress counts steps of different kinds: pages, rows, checks.
+IN_PERCENT: Final = frozenset({"backup", "restore", "check", "rebuild"})
 IRREVERSIBLE: Final = {
     "erase": (
         "Erasing leaves no copy of them in recalld's files: not in the bank, its indexes or its"
@@ -131,7 +133,11 @@ def _run(
     request = _build_request(chosen, settings)
     if chosen.verb in IRREVERSIBLE and not chosen.yes and not _is_confirmed(request):
         return None
-    progress = ProgressBar(chosen.verb, is_shown=sys.stderr.isatty() and not chosen.json)
+    progress = ProgressBar(
+        chosen.verb,
+        is_shown=sys.stderr.isatty() and not chosen.json,
+        in_percent=chosen.verb in IN_PERCENT,
+    )
     try:
         result = execute("bank", request, settings, run_locally, progress.update)
     finally:
