@@ -220,7 +220,8 @@ class Reader:
         """Send the request of a curl command with the options that the pages use."""
         if not self._servers and (mistake := self._serve("recalld serve")):
             return mistake
-        url, body, headers = "", None, {}
+        url, body = "", None
+        headers: dict[str, str] = {}
         rest = iter(words[1:])
         for word in rest:
             if word in ("--json", "-d"):
