@@ -142,6 +142,7 @@ def _status_lines(found: dict[str, Any]) -> list[str]:
         name = " ".join(str(part) for part in (client["client"], client["version"]) if part)
         lines.append(
             f"    {name or 'unnamed'}  bank {client['bank']}  dialects {client['dialects']}"
+            f"{'  over HTTP' if client.get('transport') == 'http' else ''}"
         )
     return lines
 

@@ -192,7 +192,7 @@ class Import(Verb, frozen=True, kw_only=True):
             "knownByType": dict(taken.known_by_type),
             "edited": taken.is_edited,
             "dryRun": self.is_dry,
-        }
+        } | ({} if self.is_dry else await _pending(engine, self.bank))
 
 
 class Preview(Import, frozen=True, kw_only=True):
@@ -256,7 +256,8 @@ class Check(Verb, frozen=True, kw_only=True):
 
 class Rebuild(Verb, frozen=True, kw_only=True):
     async def run(self, engine: Engine, progress: Progress) -> Done:
-        return _checked(self.bank, await engine.rebuild(self.bank, progress=progress))
+        checked = await engine.rebuild(self.bank, progress=progress)
+        return _checked(self.bank, checked) | await _pending(engine, self.bank)
 
 
 AnyVerb = (
@@ -344,6 +345,11 @@ def refused(failure: StoreError, verb: Verb) -> Exit:
                 if isinstance(failure, kind):
                     return Exit(code, f"{failure}{advice}")
             return Exit(CANNOT_CREATE, str(failure))
+
+
+async def _pending(engine: Engine, bank: str) -> Done:
+    """The vectors that the daemon computes in the background after an operation."""
+    return {"pendingVectors": (await engine.stats(bank)).pending_vectors}
 
 
 def _absolute(path: str) -> Path:
