@@ -1,8 +1,8 @@
 """A progress bar on a terminal, for work that may take longer than a second.
 
 Work with a known size shows a bar. Other work shows the elapsed time after a second, which a thread
-updates, and a count if it has a unit. Standard library only; threads are imported only for a terminal, because a search at the
-prompt should start fast.
+updates, and a count if it has a unit. Standard library only; threads are imported only for a
+terminal, because a search at the prompt should start fast.
 """
 
 import sys
