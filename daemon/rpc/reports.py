@@ -166,7 +166,8 @@ class StatusReporter:
                 for client in (each.describe() for each in self._connections)
                 if client is not None
             ]
-            + self.http_clients(),
+            # A caller without a handshake and without a call is not attached.
+            + [each for each in self.http_clients() if each["session"] or each["version"]],
         }
 
 
