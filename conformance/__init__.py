@@ -1,3 +1,3 @@
 """mcp-conform: a conformance suite for MCP servers."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -17,6 +17,7 @@ from conformance import __version__, options, revisions, roles
 from conformance.check import SetupFailed, Trial, load_suites
 from conformance.client.stdio import end_all_children
 from conformance.client.wire import Endpoint, WireError
+from conformance.clients import command as client_command
 from conformance.context import Settings
 from conformance.discovery import discover_all
 from conformance.explain import explain
@@ -155,6 +156,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _stop)
+    if words[:1] == ["client"]:
+        return client_command.main(words[1:])
     try:
         return _run(options.parser().parse_args(words), words)
     except BrokenPipeError:

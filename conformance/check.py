@@ -41,6 +41,7 @@ SUITES = (
     "cancellation",
     "subscriptions",
     "input_requests",
+    "tasks",
     "concurrency",
     "process",
     "http_basics",

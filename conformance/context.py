@@ -262,11 +262,13 @@ class Context(Observer):
 
         After a failed case, wait a moment for a late response.
         """
-        if not peer.is_clean:
-            return False
         before = len(self.evidence)
         peer.wire.deadline = time.monotonic() + self.timeout
         try:
+            if not peer.wire.ended and self.endpoint.transport == "stdio":
+                peer.restore()
+            if not peer.is_clean:
+                return False
             until = time.monotonic() + (0.0 if passed else self.settings.quiet_seconds)
             while (left := until - time.monotonic()) > 0:
                 peer.next(left)

@@ -86,7 +86,17 @@ def clauses() -> dict[str, tuple[Clause, ...]]:
 
 @cache
 def requirements() -> dict[str, Requirement]:
-    """Every requirement, in the order of the file."""
+    """Every requirement on servers, in the order of the file."""
+    return _read("requirements.toml")
+
+
+@cache
+def client_requirements() -> dict[str, Requirement]:
+    """Every requirement on clients, in the order of the file."""
+    return _read("client_requirements.toml")
+
+
+def _read(file: str) -> dict[str, Requirement]:
     return {
         name: Requirement(
             id=name,
@@ -102,7 +112,7 @@ def requirements() -> dict[str, Requirement]:
             },
             once=row.get("once", ""),
         )
-        for name, row in _table("requirements.toml").items()
+        for name, row in _table(file).items()
         if name != "groups"
     }
 

@@ -69,6 +69,11 @@ KNOWN: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     "mirrored": (("test_mirrored_arguments", {"region": "{text}", "count": "{count}"}),),
     "reconnect": (("test_reconnection", {}),),
     "schema_2020": (("json_schema_2020_12_tool", {}),),
+    "lasting": (("slow_compute", {"seconds": "{seconds}"}),),
+    "lasting_fails": (("failing_job", {}),),
+    "lasting_breaks": (("protocol_error_job", {}),),
+    "lasting_asks": (("confirm_delete", {"filename": "nothing.txt"}),),
+    "lasting_asks_twice": (("multi_input", {}),),
 }
 
 

@@ -343,7 +343,7 @@ def _try(context: Context, row: Requirement) -> Trial:
 
 def _judge(context: Context, name: str) -> None:
     """Raise the result of a scan over all frames."""
-    from conformance.suites.scans import tour
+    from conformance.suites.tour import tour
 
     if not context.toured:
         context.toured = True

@@ -264,7 +264,7 @@ async def serve(
                     tasks.start_soon(
                         stop_when_idle,
                         services.connections,
-                        store.sources,
+                        lambda: store.sources.is_busy or services.calls_as_tasks.is_busy,
                         shutdown,
                         settings.idle_seconds,
                     )

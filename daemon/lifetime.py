@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,6 @@ import structlog
 
 from daemon.rpc.connections import Connections
 from daemon.rpc.shutdown import Shutdown
-from daemon.sources.sync.keeper import Sources
 
 PARENT_SECONDS: Final = 2.0
 CHECK_SECONDS: Final = 2.0
@@ -51,16 +51,16 @@ def ignore_signals() -> None:
 
 
 async def stop_when_idle(
-    connections: Connections, sources: Sources, shutdown: Shutdown, idle_seconds: float
+    connections: Connections, is_busy: Callable[[], bool], shutdown: Shutdown, idle_seconds: float
 ) -> None:
-    """Stop a daemon that a bridge started after `idle_seconds` without a connection or a sync."""
+    """Stop a daemon that a bridge started after `idle_seconds` without a connection or work."""
     while True:
         idle = time.monotonic() - connections.idle_since
-        if not len(connections) and not sources.is_busy and idle >= idle_seconds:
+        if not len(connections) and not is_busy() and idle >= idle_seconds:
             log.info("daemon.idle", seconds=round(idle))
             shutdown.stop()
             return
-        is_idle = not len(connections) and not sources.is_busy
+        is_idle = not len(connections) and not is_busy()
         pause = idle_seconds - idle if is_idle else min(idle_seconds, 5.0)
         await anyio.sleep(max(0.05, pause))
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from protocol.errors import Fault, ProtocolError
 from protocol.jsonrpc import Request
@@ -23,7 +23,14 @@ NAME: Final = "mcp-name"
 PARAM_PREFIX: Final = "mcp-param-"
 
 #: The member of the params that `Mcp-Name` mirrors, per method.
-_NAME_MEMBER: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_NAME_MEMBER: Final = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "task_id",
+    "tasks/update": "task_id",
+    "tasks/cancel": "task_id",
+}
 
 _OPEN: Final = "=?base64?"
 _CLOSE: Final = "?="
@@ -35,6 +42,7 @@ _SAFE_INTEGER: Final = 2**53 - 1
 class _NameParams(Struct):
     name: Raw = Raw(b"")
     uri: Raw = Raw(b"")
+    task_id: Raw = field(name="taskId", default=Raw(b""))
 
 
 _name_params: Final = msgspec.json.Decoder(_NameParams)

@@ -63,8 +63,12 @@ class ClientCapabilities(Struct, frozen=True, kw_only=True):
     sampling: dict[str, Any] | UnsetType = UNSET
     elicitation: dict[str, Any] | UnsetType = UNSET
     roots: dict[str, Any] | UnsetType = UNSET
+    extensions: dict[str, Any] | UnsetType = UNSET
 
     def has(self, name: str) -> bool:
+        """Whether the client declared a capability, or an extension by its identifier."""
+        if "/" in name:
+            return self.extensions is not UNSET and name in self.extensions
         return getattr(self, name, UNSET) is not UNSET
 
 

@@ -288,6 +288,16 @@ class SubscriptionFilter(Payload, frozen=True, kw_only=True):
     prompts_list_changed: bool = False
     resources_list_changed: bool = False
     resource_subscriptions: list[str] = []
+    task_ids: list[str] = []
+
+
+class TaskParams(Params, frozen=True, kw_only=True):
+    task_id: str
+
+
+class UpdateTaskParams(Params, frozen=True, kw_only=True):
+    task_id: str
+    input_responses: dict[str, Any]
 
 
 class ListenParams(Params, frozen=True, kw_only=True):

@@ -18,6 +18,8 @@ CLIENT_INFO: Final = META_PREFIX + "clientInfo"
 LOG_LEVEL: Final = META_PREFIX + "logLevel"
 SERVER_INFO: Final = META_PREFIX + "serverInfo"
 SUBSCRIPTION_ID: Final = META_PREFIX + "subscriptionId"
+#: The identifier of the tasks extension (SEP-2663).
+TASKS: Final = META_PREFIX + "tasks"
 
 
 class Era(StrEnum):

@@ -49,6 +49,7 @@ class Shaper:
         self._meta = b'"_meta":' + _encoder.encode(self.stamp)
         self._complete = b'{"resultType":"complete",' + self._meta
         self._input_required = b'{"resultType":"input_required",' + self._meta
+        self._task = b'{"resultType":"task",' + self._meta
 
     def result(
         self, payload: Any, revision: Revision | None, hint: CacheHint | None = None
@@ -72,6 +73,10 @@ class Shaper:
                     content=content, structured_content=structured, is_error=result.is_error
                 )
         return self.result(result, revision)
+
+    def created_task(self, task: dict[str, Any]) -> bytes:
+        """Encode the answer to a call that goes on as a task."""
+        return self._task + b"," + _encoder.encode(task)[1:]
 
     def prompt_result(self, result: GetPromptResult, revision: Revision | None) -> bytes:
         if revision is not None:

@@ -18,6 +18,8 @@ sys.path.insert(0, str(ROOT))
 
 from conformance.requirements import Clause, clauses  # noqa: E402
 
+SEPS = "modelcontextprotocol.io/seps/"
+
 
 def plain(text: str) -> str:
     """Text without Markdown links, emphasis and line breaks."""
@@ -31,6 +33,8 @@ def plain(text: str) -> str:
 def page(root: Path, revision: str, at: str) -> str:
     """The text of the page of a clause; the schema is the TypeScript file."""
     name = at.partition("#")[0]
+    if SEPS in name:
+        return (root / "seps" / f"{name.rpartition('/')[2]}.md").read_text("utf-8")
     if name == "schema":
         return (root / "schema" / revision / "schema.ts").read_text("utf-8")
     return (root / "docs/specification" / revision / f"{name}.mdx").read_text("utf-8")
@@ -53,7 +57,7 @@ def main() -> int:
     checked = wrong = 0
     for rows in clauses().values():
         for clause in rows:
-            if "://" in clause.at:
+            if "://" in clause.at and SEPS not in clause.at:
                 continue
             checked += len(clause.revisions)
             for revision in missing(root, clause):

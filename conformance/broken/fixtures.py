@@ -58,6 +58,11 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         count={"type": "integer", "x-mcp-header": "Count"},
     ),
     "test_reconnection": _schema(),
+    "slow_compute": _schema({"seconds": NUMBER}),
+    "failing_job": _schema(),
+    "protocol_error_job": _schema(),
+    "confirm_delete": _schema({"filename": TEXT}),
+    "multi_input": _schema(),
     "json_schema_2020_12_tool": {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$defs": {"name": {"type": "string", "minLength": 1}},

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from conformance.broken import fixtures, tools
+from conformance.broken import fixtures, tasks, tools
 from conformance.broken.errors import INFO, RpcError
 from conformance.client.frames import key
-from conformance.revisions import ALL, LEVELS, SUBSCRIPTION_ID, B, C, D
+from conformance.revisions import ALL, LEVELS, SUBSCRIPTION_ID, B, C, D, E
 from conformance.revisions import LEGACY as LEGACY_DATES
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def capabilities(revision: str) -> dict[str, Any]:
     }
     if revision >= B:
         offered["completions"] = {}
+    if revision >= E:
+        offered["extensions"] = {tasks.EXTENSION: {}}
     return offered
 
 
@@ -182,6 +184,7 @@ FILTER = {
     "promptsListChanged": bool,
     "resourcesListChanged": bool,
     "resourceSubscriptions": list,
+    "taskIds": list,
 }
 
 
@@ -192,6 +195,8 @@ def listen(call: Call) -> None:
     for name, kind in FILTER.items():
         if name in wanted and not isinstance(wanted[name], kind):
             raise RpcError(-32602, f"notifications.{name} has the wrong type")
+    if "taskIds" in wanted:
+        tasks.require(call, "tasks_listen_for_anybody")
     honoured = {name: value for name, value in wanted.items() if name in FILTER and value}
     connection, id = call.connection, call.request["id"]
     with connection.lock:
@@ -219,4 +224,9 @@ LEGACY: dict[str, Method] = {
     "resources/subscribe": subscribe,
     "resources/unsubscribe": unsubscribe,
 }
-MODERN: dict[str, Method] = {**SHARED, "server/discover": discover, "subscriptions/listen": listen}
+MODERN: dict[str, Method] = {
+    **SHARED,
+    **tasks.METHODS,
+    "server/discover": discover,
+    "subscriptions/listen": listen,
+}

@@ -20,6 +20,7 @@ from typing import Any
 from conformance.broken import methods
 from conformance.broken.defects.registry import NO_DEFECT, Defect
 from conformance.broken.errors import INFO, RpcError
+from conformance.broken.tasks import Task
 from conformance.client.frames import key
 from conformance.revisions import (
     ALL,
@@ -45,6 +46,7 @@ class Server:
         self.connections: list[Connection] = []
         self.lock = threading.Lock()
         self.calls = 0
+        self.tasks: dict[Any, Task] = {}
         self.remembered: Any = None
         self.dead = False
 

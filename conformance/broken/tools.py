@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from conformance import json_schema
-from conformance.broken import fixtures
+from conformance.broken import fixtures, tasks
 from conformance.broken.errors import RpcError
 from conformance.revisions import LEVELS, B, C, D
 
@@ -46,6 +46,10 @@ def call_tool(call: Call) -> None:
         if call.revision < D:
             raise RpcError(-32602, f"arguments: {wrong}")
         text(call, f"arguments: {wrong}", isError=True)
+        return
+    if name in tasks.LASTING:
+        work, required = tasks.LASTING[name]
+        tasks.begin(call, work, arguments, required=required)
         return
     tool = TOOLS[name]
     if name in PATIENT and not call.connection.quirk("one_at_a_time"):

@@ -13,6 +13,7 @@ from typing import Any
 
 from conformance import revisions
 from conformance.check import Failed, fail, need
+from conformance.client.connection_state import LISTEN, ConnectionState
 from conformance.client.fairness import is_answer, is_honest, is_malformed, raise_rate_limit
 from conformance.client.frames import Frame, dump, key, parse, parts_of, show
 from conformance.client.observer import Observer, ReceivedFrame, Sent
@@ -20,9 +21,6 @@ from conformance.client.results import result_of
 from conformance.client.wire import Closed, Flood, OutOfTime, Wire
 
 UNSET: Any = object()
-
-LASTING = ("logging/setLevel", "resources/subscribe", "subscriptions/listen")
-"""Methods that change the state of the connection for later cases."""
 
 INBOX_LIMIT = 20000
 """The number of unexpected frames above which the server is flooding."""
@@ -54,10 +52,9 @@ class Peer:
         self.agreed: Any = None
         self.said_initialized = False
         self.server_capabilities: dict[str, Any] | None = None
+        #: The server's capabilities, and its tools by name, as the run has discovered them.
         self.known_capabilities: dict[str, Any] | None = None
-        """The server's capabilities as the run has discovered them; for connections without any."""
         self.tools: dict[str, dict[str, Any]] = {}
-        """The tools of the server by name, as the run has discovered them."""
         self.over_http = False
         self.answerers: dict[str, Answerer | None] = {}
         self.server_requests: list[Frame] = []
@@ -66,7 +63,7 @@ class Peer:
         self.scanned = True
         self.spoiled = False
         """Whether something malformed was sent; the ids of later responses are then uncertain."""
-        self._changed = False
+        self._state = ConnectionState()
         self._observer = observer
         self._first_timeout = first_timeout
         self._has_received = False
@@ -75,9 +72,6 @@ class Peer:
         self._closed: dict[tuple[str, Any], Sent] = {}
         self._duplicate_ids: set[tuple[str, Any]] = set()
         self._cancelled: set[tuple[str, Any]] = set()
-        self.asked_for_logs = False
-        """Whether any request has set a log level."""
-        self._tokens: dict[tuple[str, Any], set[tuple[str, Any]]] = {}
 
     @property
     def modern(self) -> bool:
@@ -147,20 +141,25 @@ class Peer:
                 if key(sent.id) in self._open:
                     self._duplicate_ids.add(key(sent.id))
                 self._open[key(sent.id)] = sent
-                self._changed = self._changed or sent.method in LASTING
-                self._note_meta(sent)
+                self._state.note_meta(sent)
 
-    def _note_meta(self, sent: Sent) -> None:
-        """Remember the progress token of a request, and whether it wants log messages."""
-        meta = sent.params.get("_meta")
-        if isinstance(meta, dict):
-            self.asked_for_logs = self.asked_for_logs or revisions.LOG_LEVEL in meta
-            if "progressToken" in meta:
-                self._tokens.setdefault(key(meta["progressToken"]), set()).add(key(sent.id))
+    @property
+    def asked_for_logs(self) -> bool:
+        """Whether any request has set a log level in its `_meta`."""
+        return self._state.asked_for_logs
+
+    def restore(self) -> None:
+        """Undo the changes that can be undone: end subscriptions."""
+        for name, id in self._state.listens.items():
+            self._cancelled.add(name)
+            self.notify("notifications/cancelled", {"requestId": id})
+        self._state.listens.clear()
+        for uri in list(self._state.uris):
+            self.call("resources/unsubscribe", {"uri": uri})
 
     def is_finished(self, token: Any) -> bool:
         """Whether every request with this progress token was answered."""
-        asked = self._tokens.get(key(token))
+        asked = self._state.tokens.get(key(token))
         return asked is not None and not any(id in self._open for id in asked)
 
     def send_raw(self, data: bytes) -> None:
@@ -180,7 +179,7 @@ class Peer:
         self.send_raw(dump(message) + b"\n")
 
     def cancel(self, id: Any, **more: Any) -> None:
-        if self._open.get(key(id), None) is not None and self._open[key(id)].method not in LASTING:
+        if self._open.get(key(id), None) is not None and self._open[key(id)].method != LISTEN:
             self._cancelled.add(key(id))
         self.notify("notifications/cancelled", {"requestId": id, **more})
 
@@ -208,6 +207,8 @@ class Peer:
             sent = self._open.pop(name, None)
             if sent is not None:
                 self._closed[name] = sent
+                if frame.kind == "result":
+                    self._state.note(sent)
             else:
                 sent = self._closed.get(name)
                 # Two responses are fine if the id was used for two requests.
@@ -443,7 +444,7 @@ class Peer:
     def is_clean(self) -> bool:
         """Whether no request is in flight and the state of the connection is unchanged."""
         in_flight = any(name not in self._cancelled for name in self._open)
-        return not (in_flight or self._changed or self.wire.ended or self.answerers)
+        return not (in_flight or self._state.is_changed or self.wire.ended or self.answerers)
 
     def discard_inbox(self) -> None:
         self.inbox.clear()

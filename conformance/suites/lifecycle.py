@@ -15,9 +15,12 @@ from conformance.context import Context
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-def opening(ctx: Context, **changes: Any) -> tuple[Peer, Frame]:
-    """Open a connection and send initialize with changed params; None removes a param."""
-    peer = ctx.raw()
+def opening(ctx: Context, peer: Peer | None = None, **changes: Any) -> tuple[Peer, Frame]:
+    """Send initialize with changed params, on a new connection unless one is given.
+
+    None removes a param.
+    """
+    peer = peer or ctx.raw()
     params: dict[str, Any] = {
         "protocolVersion": ctx.revision,
         "capabilities": {},
@@ -107,8 +110,10 @@ cases_of((("L04a", None), ("L04b", 20250618), ("L04d", ["2025-06-18"])), wrong_v
 
 @case("L04e")
 def _wrong_version_code(ctx: Context) -> None:
+    peer = None
     for value in (None, 20250618):
-        code = opening(ctx, protocolVersion=value)[1].code
+        peer, frame = opening(ctx, peer, protocolVersion=value)
+        code = frame.code
         need(code == -32602, f"protocolVersion {value!r} gave {code!r}, which is not -32602")
 
 

@@ -1,16 +1,14 @@
-"""Scans: rules for every frame of a run, and the tour that makes the server send frames."""
+"""Scans: rules for every frame of a run."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from conformance import message_shapes, revisions, roles
-from conformance.check import Failed, NotApplicable, SetupFailed, scan
+from conformance import message_shapes, revisions
+from conformance.check import scan
 from conformance.client.frames import kind_of
 from conformance.client.observer import ReceivedFrame
-from conformance.client.wire import WireError
-from conformance.context import Context
 
 ANSWERS = ("result", "error")
 MODERN_WORDS = ("resultType", "ttlMs", "cacheScope")
@@ -322,128 +320,3 @@ def _request_shapes(received: ReceivedFrame) -> str | bool | None:
         return None
     params = received.frame.value.get("params")
     return judged(message_shapes.request(received.revision, received.frame.method or "", params))
-
-
-# -- the tour -------------------------------------------------------------------------------------
-
-ROLES = (
-    "echo",
-    "structured",
-    "fail",
-    "image",
-    "audio",
-    "embedded",
-    "mixed",
-    "progress",
-    "nonfinite",
-)
-
-
-DISRUPTIVE = (
-    "crash",
-    "print",
-    "slow",
-    "test_reconnection",
-    "test_trigger_tool_change",
-    "test_trigger_prompt_change",
-    "trigger-long-running-operation",
-    "longRunningOperation",
-)
-"""Fixtures that other cases call: they take long or change the server."""
-
-
-def tour(ctx: Context) -> None:
-    """Call every method once, so that the scans have frames to check.
-
-    The tour asserts nothing; the scans check the responses.
-    """
-    for step in (_lists, _errors, _calls, _reads, _questions, _changes):
-        try:
-            step(ctx)
-        except (Failed, NotApplicable, SetupFailed, WireError):
-            continue
-
-
-def _lists(ctx: Context) -> None:
-    peer = ctx.fresh()
-    for capability, methods in (
-        ("tools", ("tools/list",)),
-        ("resources", ("resources/list", "resources/templates/list")),
-        ("prompts", ("prompts/list",)),
-    ):
-        if ctx.offers(capability):
-            for method in methods:
-                peer.call(method, {})
-    peer.marker()
-
-
-def _errors(ctx: Context) -> None:
-    peer = ctx.fresh()
-    for method, params in (
-        ("no/such/method", {}),
-        ("tools/call", {"name": "no-such-tool", "arguments": {}}),
-        ("tools/call", {"name": 17}),
-        ("resources/read", {"uri": "test://no-such-resource"}),
-        ("prompts/get", {"name": "no-such-prompt"}),
-    ):
-        peer.call(method, params)
-    peer.probe(b"{broken", quiet=0.1)
-
-
-def _calls(ctx: Context) -> None:
-    peer = ctx.fresh()
-    for name in ROLES:
-        role = ctx.has_role(name)
-        if role is not None:
-            params = {"name": role.tool, "arguments": role.arguments(text="tour")}
-            id = peer.request("tools/call", params, meta={"progressToken": f"tour-{name}"})
-            peer.wait(lambda f, id=id: f.kind == "invalid" or f.id == id, ctx.timeout)  # type: ignore[misc]
-    peer.marker()
-    for role in roles.calls(ctx.facts.tools, ctx.settings.vouched):
-        if role.tool not in DISRUPTIVE:
-            arguments = role.arguments(text="tour", seconds=0.01, bytes=10, count=1)
-            peer.call("tools/call", {"name": role.tool, "arguments": arguments})
-    peer.marker()
-
-
-def _reads(ctx: Context) -> None:
-    peer = ctx.fresh()
-    for resource in ctx.facts.resources[:4]:
-        peer.call("resources/read", {"uri": resource.get("uri")})
-    for prompt in ctx.facts.prompts[:6]:
-        names = [a.get("name") for a in prompt.get("arguments") or [] if isinstance(a, dict)]
-        arguments = {str(n): "test://static-text" if "ri" in str(n) else "tour" for n in names}
-        peer.call("prompts/get", {"name": prompt.get("name"), "arguments": arguments})
-        if names and (ctx.offers("completions") or ctx.revision == revisions.A):
-            ref = {"type": "ref/prompt", "name": prompt.get("name")}
-            argument = {"name": str(names[0]), "value": ""}
-            peer.call("completion/complete", {"ref": ref, "argument": argument})
-    if not ctx.modern and ctx.offers("logging"):
-        peer.call("logging/setLevel", {"level": "debug"})
-    if role := ctx.has_role("logging"):
-        meta = {revisions.LOG_LEVEL: "debug"} if ctx.modern else None
-        peer.call("tools/call", {"name": role.tool, "arguments": role.arguments()}, meta=meta)
-
-
-def _questions(ctx: Context) -> None:
-    peer = ctx.fresh(capabilities={"sampling": {}, "elicitation": {}, "roots": {}})
-    for name in ("asks", "asks_state") if ctx.modern else ("sampling", "elicitation"):
-        if (role := ctx.has_role(name)) is not None:
-            peer.call("tools/call", {"name": role.tool, "arguments": role.arguments()})
-    without = ctx.fresh(capabilities={})
-    for name in ("sampling", "elicitation"):
-        if not ctx.modern and (role := ctx.has_role(name)) is not None:
-            without.call("tools/call", {"name": role.tool, "arguments": role.arguments()})
-
-
-def _changes(ctx: Context) -> None:
-    peer = ctx.fresh()
-    if ctx.modern:
-        filter = {"toolsListChanged": True, "promptsListChanged": True}
-        peer.request("subscriptions/listen", {"notifications": filter}, id="tour-listen")
-        peer.marker()
-    for name in ("change_tools", "change_prompts"):
-        if (role := ctx.has_role(name)) is not None:
-            peer.call("tools/call", {"name": role.tool, "arguments": role.arguments()})
-    peer.marker()
-    peer.marker()

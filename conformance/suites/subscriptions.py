@@ -23,8 +23,9 @@ def sid(frame: Frame) -> Any:
     return meta.get(SID) if isinstance(meta, dict) else None
 
 
-def listen(ctx: Context, peer: Peer, filter: Any, id: Any = "listen-1") -> Frame:
+def listen(ctx: Context, peer: Peer, filter: Any, id: Any = None) -> Frame:
     """Open a subscription and return the first frame that belongs to it."""
+    id = f"listen-{peer.next_id()}" if id is None else id
     peer.request("subscriptions/listen", {"notifications": filter}, id=id)
 
     def belongs(frame: Frame) -> bool:
@@ -50,7 +51,7 @@ def _can_notify(ctx: Context) -> bool:
     )
 
 
-def acknowledged(ctx: Context, peer: Peer, filter: Any, id: Any = "listen-1") -> dict[str, Any]:
+def acknowledged(ctx: Context, peer: Peer, filter: Any, id: Any = None) -> dict[str, Any]:
     frame = listen(ctx, peer, filter, id)
     need(frame.method == ACK, f"the first message is {show(frame.raw)}")
     honoured = frame.params.get("notifications")

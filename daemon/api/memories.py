@@ -30,7 +30,6 @@ class MemoryListArguments(FilterArguments, frozen=True, kw_only=True):
     bank: str
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
     cursor: str | None = None
-    #: Memories to skip; for lists that jump. A cursor is better for reading page after page.
     offset: Annotated[int, Meta(ge=0)] = 0
 
 

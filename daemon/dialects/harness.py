@@ -20,7 +20,7 @@ from daemon.tools.context import Context
 from daemon.tools.dialect import Dialect
 from daemon.tools.errors import ArgumentsRefused, ScriptFailed, ScriptTimedOut
 from daemon.tools.progress import counted
-from daemon.tools.specification import NoArguments, ToolSpec
+from daemon.tools.specification import LONG_CALL_SECONDS, NoArguments, ToolSpec
 from daemon.tools.toolkit import Toolkit, full_text, iso, provenance
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound, NotFound
@@ -408,6 +408,7 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             output=Added,
             run=partial(add_document, toolkit),
             idempotent=True,
+            task_after=LONG_CALL_SECONDS,
             fields={"url": "source_url"},
         ),
         ToolSpec(

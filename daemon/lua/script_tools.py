@@ -33,7 +33,7 @@ from daemon.lua.sandbox.messages import Finished, Note
 from daemon.lua.script import Script, ScriptUnreadable, read_script, signature
 from daemon.tools.context import Context
 from daemon.tools.errors import ScriptFailed, ScriptTimedOut
-from daemon.tools.specification import ToolSpec
+from daemon.tools.specification import LONG_CALL_SECONDS, ToolSpec
 from protocol.mcp import CallToolResult, TextContent
 
 #: The time that a script gets to be described, and all scripts together. A client waits for the
@@ -199,6 +199,7 @@ def _spec(script: Script, table: dict[str, Any], runner: Runner, built_in: Tools
         # Scripts cannot write to a bank. Only HTTP has effects, outside of recalld.
         read_only=not script.hosts,
         is_open_world=bool(script.hosts),
+        task_after=LONG_CALL_SECONDS,
     )
 
 

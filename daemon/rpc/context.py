@@ -7,6 +7,7 @@ from msgspec import UNSET, Raw
 
 from daemon.rpc.caller import Caller
 from daemon.rpc.subscriptions import Subscriptions
+from daemon.rpc.tasks import Task
 from daemon.tools.authority import Principal
 from daemon.tools.errors import ToolFailure
 from protocol.connection import Call
@@ -24,7 +25,15 @@ _NO_CAPABILITIES: Final = ClientCapabilities()
 class CallContext:
     """One call, as its tool sees it."""
 
-    __slots__ = ("_call", "_caller", "_last_progress", "_responses", "_state", "_subscriptions")
+    __slots__ = (
+        "_call",
+        "_caller",
+        "_last_progress",
+        "_responses",
+        "_state",
+        "_subscriptions",
+        "task",
+    )
 
     def __init__(
         self,
@@ -40,6 +49,8 @@ class CallContext:
         self._responses = responses
         self._state = state
         self._last_progress = float("-inf")
+        #: The task of this call, if it may go on as one.
+        self.task: Task | None = None
 
     @property
     def revision(self) -> Revision:
@@ -99,7 +110,14 @@ class CallContext:
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Report progress if the client gave a token and the value has grown."""
+        """Report progress if the client gave a token and the value has grown.
+
+        A task has no progress notifications; its status message has the progress.
+        """
+        if self.task is not None and self.task.is_open:
+            of = "" if total is None else f" of {total:g}"
+            self.task.report(message or f"{progress:g}{of}")
+            return
         token = self._call.meta.progress_token
         if not token or progress <= self._last_progress:
             return
@@ -114,7 +132,9 @@ class CallContext:
         await self._notify("notifications/progress", params)
 
     async def log(self, level: str, data: Any) -> None:
-        """Send a log message if the client asked for that level."""
+        """Send a log message if the client asked for that level and still waits for the answer."""
+        if self.task is not None and self.task.is_open:
+            return
         wanted = self._call.meta.log_level if self.revision.modern else self._caller.log_level
         if not self._caller.surface.logging or wanted is None:
             return
@@ -127,6 +147,8 @@ class CallContext:
         await self._caller.room()
 
     async def ask(self, method: str, params: dict[str, Any]) -> Any:
+        if self.task is not None:
+            return await self.task.ask(method, params)
         if self.revision.modern:
             raise ToolFailure("2026-07-28 has no requests from server to client")
         return await self._caller.ask(method, _encoder.encode(params))

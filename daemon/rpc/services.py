@@ -5,7 +5,6 @@ All other code takes the one or two services it needs (import contract "only wir
 services").
 """
 
-import time
 from collections.abc import Callable, Mapping
 
 from anyio.abc import TaskGroup
@@ -31,6 +30,7 @@ from daemon.rpc.methods.handshake import HandshakeMethods
 from daemon.rpc.methods.private import PrivateMethods
 from daemon.rpc.methods.prompts import PromptMethods
 from daemon.rpc.methods.resources import ResourceMethods
+from daemon.rpc.methods.tasks import TaskMethods
 from daemon.rpc.methods.tools import ToolMethods
 from daemon.rpc.methods.utilities import UtilityMethods
 from daemon.rpc.peer import PeerServices
@@ -44,6 +44,7 @@ from daemon.rpc.reports import (
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.shutdown import Shutdown
 from daemon.rpc.subscriptions import Subscriptions
+from daemon.rpc.tasks import TaskKeeper
 from daemon.sources.sync.keeper import Sources
 from daemon.sources.sync.state import RunProgress
 from daemon.tools.toolkit import iso
@@ -51,6 +52,7 @@ from daemon.version import VERSION
 from protocol.mcp import ServerInfo
 from protocol.shape import Shaper
 from store.model import EngineHealth
+from store.sqlite.catalogue import wall_clock
 
 SERVER: ServerInfo = ServerInfo(
     name="recalld",
@@ -58,11 +60,6 @@ SERVER: ServerInfo = ServerInfo(
     title="recalld",
     description="Memory for AI agents, local and offline",
 )
-
-
-def wall_clock() -> int:
-    """The time in unix milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 class Services(Struct, frozen=True, kw_only=True, eq=False):
@@ -77,6 +74,7 @@ class Services(Struct, frozen=True, kw_only=True, eq=False):
     sessions: SessionKeeper
     limiter: Limiter
     subscriptions: Subscriptions
+    calls_as_tasks: TaskKeeper
     connections: Connections
     shutdown: Shutdown
     health: HealthReporter
@@ -175,6 +173,9 @@ def make_services(
     if sources is not None:
         api.add(_source_operations(sources, tasks, events))
     shaper = Shaper(SERVER)
+    calls_as_tasks = TaskKeeper(
+        tasks, wall_clock, lambda task: subscriptions.task_changed(task.id, task.detail())
+    )
     private = PrivateMethods(
         status=status,
         shutdown=shutdown,
@@ -190,8 +191,9 @@ def make_services(
         gate=gate,
         methods={
             **HandshakeMethods(shaper).table(),
-            **UtilityMethods(shaper, subscriptions, health).table(),
-            **ToolMethods(shaper, subscriptions).table(),
+            **UtilityMethods(shaper, subscriptions, health, calls_as_tasks).table(),
+            **ToolMethods(shaper, subscriptions, calls_as_tasks).table(),
+            **TaskMethods(shaper, calls_as_tasks).table(),
             **ResourceMethods(shaper, subscriptions).table(),
             **PromptMethods(shaper, subscriptions).table(),
             **private.table(),
@@ -200,6 +202,7 @@ def make_services(
         sessions=sessions,
         limiter=limiter,
         subscriptions=subscriptions,
+        calls_as_tasks=calls_as_tasks,
         connections=connections,
         shutdown=shutdown,
         health=health,

@@ -5,7 +5,7 @@ they subscribed to. Modern clients are notified only of changes that one of thei
 `subscriptions/listen` requests asked for; each notification carries the id of that request.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -82,6 +82,12 @@ class Subscriptions:
                 if uri in listener.wants.resource_subscriptions:
                     listener.notify(_UPDATED, params)
 
+    def task_changed(self, id: str, state: Mapping[str, object]) -> None:
+        """Notify the clients that listen to a task."""
+        for listener in list(self._listeners):
+            if id in listener.wants.task_ids:
+                listener.notify("notifications/tasks", dict(state))
+
     def announce(self, surface: Surface, change: str, uri: str | None = None) -> None:
         """Notify of a change to a list (tools, prompts, resources) or to one `resource`."""
         method = _UPDATED
@@ -100,13 +106,17 @@ class Subscriptions:
 
 
 def honoured(
-    wants: SubscriptionFilter, surface: Surface, principal: Principal
+    wants: SubscriptionFilter, surface: Surface, principal: Principal, tasks: list[str]
 ) -> SubscriptionFilter:
-    """The part of a filter that this surface can serve and that this caller may see."""
+    """The part of a filter that this surface can serve and that this caller may see.
+
+    `tasks` are the ids of tasks that this caller may see.
+    """
     uris = wants.resource_subscriptions if surface.resources else []
     return SubscriptionFilter(
         tools_list_changed=wants.tools_list_changed and "tools" in surface.changing,
         prompts_list_changed=wants.prompts_list_changed and "prompts" in surface.changing,
         resources_list_changed=wants.resources_list_changed and "resources" in surface.changing,
         resource_subscriptions=[uri for uri in uris if may_follow(principal, uri)],
+        task_ids=tasks,
     )

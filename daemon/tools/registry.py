@@ -58,6 +58,11 @@ class Registry:
     def find(self, name: str) -> BoundTool | None:
         return self._tools.get(name) or self._aliases.get(name)
 
+    @property
+    def has_tasks(self) -> bool:
+        """Whether calls of a tool can go on as tasks."""
+        return any(spec.task_after is not None for spec in self._listed)
+
     def names(self) -> frozenset[str]:
         """All names and aliases."""
         return frozenset(self._tools) | frozenset(self._aliases)

@@ -7,7 +7,7 @@ exceptions a tool may raise.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, Struct
 
@@ -18,6 +18,10 @@ from protocol.schema import result_schema_of, schema_of
 
 class NoArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The arguments of a tool that takes none."""
+
+
+#: Calls of some real tools take seconds: imports of histories, large documents, scripts.
+LONG_CALL_SECONDS: Final = 2.0
 
 
 def _always(_arguments: Any) -> bool:
@@ -53,6 +57,11 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     #: Capabilities that a modern client must declare to call this tool.
     needs: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    #: Seconds after which a call goes on as a task, if the client declared the tasks extension.
+    #: None: never.
+    task_after: float | None = None
+    #: Whether a modern client must declare the tasks extension to call this tool.
+    requires_task: bool = False
 
     @property
     def is_retry_safe(self) -> bool:

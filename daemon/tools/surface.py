@@ -25,7 +25,7 @@ from protocol.mcp import (
     Resource,
     ResourceTemplate,
 )
-from protocol.revisions import Revision
+from protocol.revisions import TASKS, Revision
 
 
 class Resources(Protocol):
@@ -105,6 +105,8 @@ class Surface(Struct, frozen=True, kw_only=True, eq=False):
             found["completions"] = {}
         if self.logging:
             found["logging"] = {}
+        if revision.modern and self.tools.has_tasks:
+            found["extensions"] = {TASKS: {}}
         return found
 
     def is_retry_safe(self, method: str, tool: str) -> bool:
@@ -133,6 +135,8 @@ class Surface(Struct, frozen=True, kw_only=True, eq=False):
             both.add("completion/complete")
         if self.logging:
             legacy.add("logging/setLevel")
+        if self.tools.has_tasks:
+            modern |= {"tasks/get", "tasks/update", "tasks/cancel"}
         return Offered(
             legacy=frozenset(both | legacy),
             modern=frozenset(both | modern),

@@ -4,6 +4,7 @@ Store tests use it where the real ranking (model, graph, fusion) would only cost
 one it stores a vector for every pending item and keeps no state after a reset.
 """
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import cycle, islice
 
@@ -26,6 +27,9 @@ class PlainRanking:
         self.resets = 0
         self.left: list[str] = []
         self.embedder: str | None = "plain"
+
+    async def vectors(self, texts: Sequence[str]) -> None:
+        return None
 
     async def search(self, bank: OpenBank, query: Query) -> Found:
         def select(connection: Connection) -> Found:

@@ -14,6 +14,7 @@ MODULES = (
     "shapes",
     "over_http",
     "everywhere",
+    "tasks",
 )
 
 

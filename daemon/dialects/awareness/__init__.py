@@ -14,7 +14,7 @@ from daemon.dialects.awareness.tools.lookup import Lookup
 from daemon.dialects.awareness.tools.recall import Recall
 from daemon.dialects.awareness.tools.record import Record
 from daemon.tools.dialect import Dialect
-from daemon.tools.specification import ToolSpec
+from daemon.tools.specification import LONG_CALL_SECONDS, ToolSpec
 from daemon.tools.toolkit import Toolkit
 
 
@@ -52,7 +52,10 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
         ),
         ToolSpec(
             name="awareness_get_agent_prompt",
-            description="Activation prompt for a role, to start a sub-agent with.",
+            description=(
+                "Activation prompt for a role, to start a sub-agent with. Roles are listed by "
+                "awareness_init and lookup context; awareness_record submit_insights changes them."
+            ),
             arguments=args.PromptArguments,
             run=GetAgentPrompt(toolkit),
             read_only=True,
@@ -112,11 +115,13 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             description=(
                 "Write to memory. remember: text. remember_batch: steps [{text}]. "
                 "backfill: history. ingest: content, content_scope. update_task: task_id, status. "
-                "submit_insights: content {knowledge_cards, risks, action_items}."
+                "submit_insights: content {knowledge_cards, risks, action_items, "
+                "agent_profiles: [{agent_role, when_to_use, ...} or {agent_role, delete: true}]}."
             ),
             arguments=args.RecordArguments,
             run=Record(toolkit),
             output=Answered,
+            task_after=LONG_CALL_SECONDS,
             input_schema=args.schema(
                 args.RecordArguments,
                 choices={"action": args.ACTIONS, "content_scope": args.CONTENT_SCOPES},

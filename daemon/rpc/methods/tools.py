@@ -1,6 +1,6 @@
 """`tools/list` and `tools/call`."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from typing import Any, Final
 
 import msgspec
@@ -9,8 +9,15 @@ from daemon.rpc.caller import Caller
 from daemon.rpc.context import CallContext
 from daemon.rpc.failures import refusal
 from daemon.rpc.gate import Method
-from daemon.rpc.methods.common import STEADY, require_first_page, revision_of
+from daemon.rpc.methods.common import (
+    STEADY,
+    declares_tasks,
+    require_first_page,
+    require_tasks,
+    revision_of,
+)
 from daemon.rpc.subscriptions import Subscriptions
+from daemon.rpc.tasks import TaskKeeper
 from daemon.tools.authority import Forbidden
 from daemon.tools.bound_tool import Answer, BoundTool
 from daemon.tools.confirmation import DECLINED, can_confirm, confirmed
@@ -32,9 +39,10 @@ REPORTED: Final = (ToolFailure, ArgumentsRefused, Forbidden, StoreError)
 
 
 class ToolMethods:
-    def __init__(self, shaper: Shaper, subscriptions: Subscriptions) -> None:
+    def __init__(self, shaper: Shaper, subscriptions: Subscriptions, tasks: TaskKeeper) -> None:
         self._shaper = shaper
         self._subscriptions = subscriptions
+        self._tasks = tasks
 
     def table(self) -> dict[str, Method]:
         return {
@@ -69,9 +77,24 @@ class ToolMethods:
             answer = tool.run(typed, context)
         except REPORTED as failure:
             return self._shape(refusal(tool, failure, revision), revision)
-        if isinstance(answer, Awaitable):
-            return self._finish(tool, answer, revision)
-        return self._shape(answer, revision)
+        if not isinstance(answer, Awaitable):
+            return self._shape(answer, revision)
+        work = self._finish(tool, answer, revision)
+        seconds = tool.spec.task_after
+        if seconds is not None and declares_tasks(call):
+            return self._follow(work, seconds, context)
+        return work
+
+    async def _follow(
+        self, work: Coroutine[None, None, bytes], seconds: float, context: CallContext
+    ) -> bytes:
+        """The result of the work, or a task if it takes longer."""
+        task = self._tasks.create(context.principal)
+        if task is None:
+            return await work
+        context.task = task
+        result = await self._tasks.run(task, work, seconds)
+        return result if result is not None else self._shaper.created_task(task.summary())
 
     async def _finish(
         self, tool: BoundTool, pending: Awaitable[Answer], revision: Revision
@@ -105,6 +128,8 @@ class ToolMethods:
 
 def _check_needs(tool: BoundTool, call: Call) -> None:
     """A modern request must declare the client capabilities that the tool will use."""
+    if tool.spec.requires_task and revision_of(call).modern:
+        require_tasks(call)
     if not tool.spec.needs or not revision_of(call).modern:
         return
     declared = call.meta.capabilities

@@ -8,8 +8,10 @@ from msgspec import Raw
 from daemon.operations.health import summary
 from daemon.rpc.caller import Caller
 from daemon.rpc.gate import Method
+from daemon.rpc.methods.common import require_tasks
 from daemon.rpc.reports import HealthReporter
 from daemon.rpc.subscriptions import Listener, Subscriptions, honoured
+from daemon.rpc.tasks import TaskKeeper
 from protocol import mcp
 from protocol.connection import Call
 from protocol.errors import Fault, ProtocolError
@@ -27,11 +29,16 @@ _encoder: Final = msgspec.json.Encoder()
 
 class UtilityMethods:
     def __init__(
-        self, shaper: Shaper, subscriptions: Subscriptions, health: HealthReporter
+        self,
+        shaper: Shaper,
+        subscriptions: Subscriptions,
+        health: HealthReporter,
+        tasks: TaskKeeper,
     ) -> None:
         self._shaper = shaper
         self._subscriptions = subscriptions
         self._health = health
+        self._tasks = tasks
 
     def table(self) -> dict[str, Method]:
         return {
@@ -49,7 +56,11 @@ class UtilityMethods:
     async def _listen(self, call: Call, caller: Caller) -> bytes:
         """Acknowledge, then hold the request open until it is cancelled or one side leaves."""
         params = decode_params(_listen, call.params)
-        wants = honoured(params.notifications, caller.surface, caller.principal)
+        asked = params.notifications
+        if asked.task_ids:
+            require_tasks(call)
+        known = self._tasks.known(asked.task_ids, caller.principal)
+        wants = honoured(asked, caller.surface, caller.principal, known)
         if caller.listens >= MAX_LISTENS:
             raise ProtocolError(
                 Fault.OVERLOADED, f"at most {MAX_LISTENS} subscriptions a connection"

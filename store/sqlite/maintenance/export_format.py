@@ -1,5 +1,6 @@
 """The lines of an exported bank: their types, and the checks for a file that is to be imported."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, assert_never
 
 import msgspec
@@ -200,19 +201,22 @@ def _check_values(record: Record, *, is_plain: bool) -> None:
                 check_text(name, value, limit=limit)
         elif type(value) is dict or type(value) is list:
             if value and not (is_plain and _is_text(value)):
-                encode_json(name, value)
+                encode_json(name, value)  # pyright: ignore[reportUnknownArgumentType]  # any JSON
         elif type(value) is int and name.endswith("_at"):
             check_time(name, value)
 
 
 def _is_text(value: Any) -> bool:
     """Whether a JSON value consists of texts only and is not nested deeply."""
-    members: Any = value.values() if type(value) is dict else value
     return all(
         type(each) is str
-        or (type(each) is dict and all(type(inner) is str for inner in each.values()))
-        for each in members
+        or (type(each) is dict and all(type(inner) is str for inner in _members(each)))
+        for each in _members(value)
     )
+
+
+def _members(value: Any) -> Iterable[Any]:
+    return value.values() if type(value) is dict else value
 
 
 def _check_item(item: ItemRecord, documents: set[str]) -> None:

@@ -364,7 +364,7 @@ def _take_document(changes: WriteTransaction, record: DocumentRecord) -> bool:
     connection = changes.connection
     if _has_document(connection, record):
         return False
-    fields = {**asdict(record), "metadata": _json(record.metadata)}
+    fields: dict[str, Any] = {**asdict(record), "metadata": _json(record.metadata)}
     DOCUMENTS.insert(connection, DocumentRow(id=changes.next(), **fields))
     return True
 

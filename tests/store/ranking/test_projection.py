@@ -11,7 +11,8 @@ def groups(count: int, each: int, dims: int = 64) -> np.ndarray:
     random = np.random.default_rng(7)
     centres = random.normal(size=(count, dims))
     vectors = np.repeat(centres, each, axis=0) + 0.5 * random.normal(size=(count * each, dims))
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    unit: np.ndarray = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    return unit
 
 
 def test_most_neighbours_on_the_map_belong_to_the_same_group() -> None:

@@ -163,8 +163,8 @@ class RestCalls:
         principal: Principal,
         access: AccessRecord,
         *,
-        is_limited: bool = True,
         is_long: bool = False,
+        is_limited: bool = True,
     ) -> bytes:
         """The JSON of a tool's answer, or the `Refusal` that its failure amounts to.
 

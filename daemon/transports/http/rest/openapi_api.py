@@ -1,7 +1,7 @@
 """The OpenAPI description of `/api/v1`: paths, parameters, named schemas and tags."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Struct
@@ -21,9 +21,9 @@ TAGS: Final[Mapping[str, str]] = {
     "overview": "Frequent values, growth and a map by meaning.",
     "documents": "Documents and the chunks by which they are found.",
     "knowledge": "Cards, tasks, risks and skills.",
-    "setup": "The clients that can be connected, and a test of each.",
     "sources": "Sources of documents and their syncs.",
     "system": "Health, connected clients and events.",
+    "setup": "The clients that can be connected, and a test of each.",
 }
 _STATUSES: Final = (400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 429, 431, 500, 503, 507)
 
@@ -52,7 +52,7 @@ def describe(
             "tags": [each.tag],
             "summary": each.spec.description,
             "parameters": _parameters(each, arguments),
-            **({"requestBody": _body(each, arguments)} if each.takes_body else {}),
+            **({"requestBody": _body(each)} if each.takes_body else {}),
             "responses": {
                 str(each.status): _success(each),
                 **{str(status): errors[status] for status in _STATUSES},
@@ -60,6 +60,8 @@ def describe(
         }
         for name, entry in arguments.get("$defs", {}).items():
             schemas[name] = _named(entry)
+        if each.takes_body:
+            schemas[_body_name(each)] = _body_schema(each, arguments)
     for each in listed:
         # Arguments are described by parameters and bodies; their own schemas are not referred to.
         schemas.pop(each.spec.arguments.__name__, None)
@@ -104,22 +106,39 @@ def _parameters(operation: Operation, arguments: dict[str, Any]) -> list[dict[st
     return found
 
 
-def _body(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
+def _body_name(operation: Operation) -> str:
+    """The name of a body's schema, such as `AddMemoryBody`."""
+    return "".join(word.capitalize() for word in operation.spec.name.split("_")) + "Body"
+
+
+def _body_schema(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
     outside = {*operation.members, *HEADERS}
     properties = {
         name: schema for name, schema in arguments["properties"].items() if name not in outside
     }
     required = [name for name in arguments.get("required", ()) if name not in outside]
-    schema: dict[str, Any] = {
+    about = arguments.get("description")
+    return {
         "type": "object",
+        **({"description": about} if about else {}),
         "properties": properties,
         "additionalProperties": False,
         **({"required": required} if required else {}),
     }
-    content: dict[str, Any] = {"schema": schema}
+
+
+def _body(operation: Operation) -> dict[str, Any]:
+    name = _body_name(operation)
+    content: dict[str, Any] = {"schema": {"$ref": REFERENCE.format(name=name)}}
     if operation.example is not None:
         content["example"] = dict(operation.example)
-    return {"required": bool(required), "content": {"application/json": content}}
+    arguments = operation.spec.arguments
+    outside = {*operation.members, *HEADERS}
+    is_required = any(
+        field.required and field.encode_name not in outside
+        for field in msgspec.structs.fields(arguments)
+    )
+    return {"required": is_required, "content": {"application/json": content}}
 
 
 def _success(operation: Operation) -> dict[str, Any]:
@@ -140,5 +159,21 @@ def _success(operation: Operation) -> dict[str, Any]:
 
 
 def _named(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema without the title that repeats its name."""
-    return {key: value for key, value in schema.items() if key != "title"}
+    """A schema without the title that repeats its name, in the words that generators know."""
+    named: dict[str, Any] = _common({key: entry for key, entry in schema.items() if key != "title"})
+    return named
+
+
+def _common(schema: Any) -> Any:
+    """The schema with lists in place of tuples: generators know no `prefixItems`.
+
+    All tuples of the API are pairs of numbers, so the list of their first member describes them.
+    """
+    if isinstance(schema, list):
+        return [_common(entry) for entry in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _common(entry) for name, entry in cast("dict[str, Any]", schema).items()}
+    if "prefixItems" in found:
+        found["items"] = found.pop("prefixItems")[0]
+    return found

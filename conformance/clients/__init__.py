@@ -1,0 +1,1 @@
+"""Client conformance: scripted servers against a client (`mcp-conform client`)."""
