@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.support.processes import child, status
 
@@ -43,6 +43,9 @@ SCREENS: Final = (
     "health",
     "connect",
 )
+
+
+expect.set_options(timeout=20_000)
 
 
 def require(what: str, is_there: bool) -> None:
@@ -126,7 +129,7 @@ class Desk:
         self.context: BrowserContext = browser.new_context(
             **{"viewport": {"width": 1280, "height": 860}, "color_scheme": "light", **options}
         )
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(20_000)
         self.context.add_init_script("window.fired = []; window.alert = (x) => fired.push(x)")
         self.context.on("page", self._watch)
         self.context.on("request", self._requested)

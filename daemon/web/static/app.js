@@ -41,7 +41,7 @@ function TokenDialog({ onDone }) {
 		onDone();
 	};
 	return html`<${Dialog} title="A token is needed" onClose=${onDone}>
-		<form onSubmit=${save}><p>This daemon accepts requests with a bearer token only. The token stays in this tab and is gone when you close it.
+		<form onSubmit=${save}><p>This daemon needs a bearer token. It stays in this tab only.
 			<code>recalld token add</code> makes one.</p>
 			<${Text} label="Token" type="password" autocomplete="off" required value=${text} set=${setText} />
 			<div class="row end"><button class="button main" type="submit">Use this token</button></div></form><//>`;
@@ -54,7 +54,6 @@ const KEYS = [
 	["x", "forget it"],
 	["u", "undo the last forget"],
 	["g, then a letter", SCREENS.map(([, title, key]) => `${key} ${title}`).join(", ")],
-	["?", "this list"],
 ];
 
 const Help = ({ onClose }) => html`<${Dialog} title="Keys" onClose=${onClose}>
@@ -77,6 +76,7 @@ function App() {
 	const [problem, setProblem] = useState(null);
 	const [needsToken, setNeedsToken] = useState(false);
 	const [generation, setGeneration] = useState(0);
+	const [session, setSession] = useState(0);
 	const [dialog, setDialog] = useState("");
 	const [isLive, setLive] = useState(null);
 	const main = useRef(null);
@@ -90,13 +90,10 @@ function App() {
 	useEffect(() => {
 		const move = () => {
 			const next = here();
-			setPlace((old) => {
-				if (old.screen !== next.screen || old.arg !== next.arg) {
-					scrollTo(0, 0);
-					if (next.screen !== "search") main.current?.focus({ preventScroll: true });
-				}
-				return next;
-			});
+			setPlace(next);
+			setGeneration((n) => n + 1);
+			scrollTo(0, 0);
+			if (next.screen !== "search") main.current?.focus({ preventScroll: true });
 		};
 		const ask = () => setNeedsToken(true);
 		addEventListener("hashchange", move);
@@ -108,7 +105,7 @@ function App() {
 		const stop = new AbortController();
 		followEvents(stop.signal, setLive);
 		return () => stop.abort();
-	}, [generation]);
+	}, [session]);
 	useChanges("", () => banks && loadBanks());
 
 	const named = place.query.get("bank");
@@ -167,9 +164,9 @@ function App() {
 			${problem && html`<${Problem} error=${problem} retry=${loadBanks} />`}
 			${error && html`<${Problem} error=${error} retry=${() => location.reload()} />`}
 			${missing && html`<${Empty} title="There is no such screen"><a href=${link("search")}>Go to the search</a><//>`}
-			${Screen && shown === place.screen && (banks || problem) && html`<${Screen} key=${`${shown} ${bank} ${place.arg} ${generation}`} bank=${bank} banks=${banks || []} arg=${place.arg} query=${place.query} />`}
+			${Screen && shown === place.screen && (banks || problem) && html`<${Screen} key=${`${bank} ${generation}`} bank=${bank} banks=${banks || []} arg=${place.arg} query=${place.query} />`}
 		</main>
-		${needsToken && html`<${TokenDialog} onDone=${() => (setNeedsToken(false), setGeneration((n) => n + 1))} />`}
+		${needsToken && html`<${TokenDialog} onDone=${() => (setNeedsToken(false), setSession((n) => n + 1), setGeneration((n) => n + 1))} />`}
 		${dialog === "help" && html`<${Help} onClose=${() => setDialog("")} />`}
 		${dialog === "undo" && html`<${UndoMenu} onClose=${() => setDialog("")} />`}
 		<${Messages} />`;

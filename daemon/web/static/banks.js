@@ -77,9 +77,11 @@ export default function Banks({ banks }) {
 		notify(`Created the bank ${name}.`);
 	};
 	const close = () => setOpen(null);
-	return html`<${Head} title="Banks" about="Each bank is a separate memory, in its own files."><label class="hidden" for="new-bank">Name of a new bank</label>
+	const [isAll, setAll] = useState(false);
+	return html`<${Head} title="Banks" about="Each bank is a separate memory."><label class="hidden" for="new-bank">Name of a new bank</label>
 			<input id="new-bank" placeholder="new bank" value=${name} onInput=${(e) => setName(e.target.value)} /><${Act} kind="main" disabled=${!name.trim()} run=${create}>Create<//><//>
-		<div class="cards">${banks.map((it) => html`<${Bank} key=${it.name} bank=${it.name} onOpen=${(what) => setOpen({ what, bank: it.name })} />`)}</div>
+		<div class="cards">${banks.slice(0, isAll ? undefined : 24).map((it) => html`<${Bank} key=${it.name} bank=${it.name} onOpen=${(what) => setOpen({ what, bank: it.name })} />`)}</div>
+		${banks.length > 24 && !isAll && html`<${Button} onClick=${() => setAll(true)}>All ${banks.length}<//>`}
 		${open?.what === "backups" && html`<${Backups} bank=${open.bank} onClose=${close} />`}
 		${open?.what === "import" && html`<${Import} bank=${open.bank} onClose=${close} />`}`;
 }

@@ -38,7 +38,7 @@ export async function send(verb, path, body, options = {}) {
 		});
 	} catch (error) {
 		if (error.name === "AbortError") throw error;
-		throw new Failure(0, "The daemon does not answer. Is it running? `recalld serve` starts it.");
+		throw new Failure(0, "The daemon does not answer. `recalld serve` starts it.");
 	}
 	if (answer.ok) return options.text ? answer.text() : answer.status === 204 ? null : answer.json();
 	const found = await answer.json().catch(() => ({}));

@@ -38,7 +38,7 @@ export default function Knowledge({ bank, query }) {
 	const found = useLoad((signal) => get(inBank(bank, `/${kind}`), { limit: 200 }, signal).then((data) => ({ kind, entries: data[kind] })), [bank, kind]);
 	useChanges(bank, found.reload);
 	const pick = (name) => (setKind(name), keepQuery({ kind: name }));
-	return html`<${Head} title="Knowledge" about="Cards, tasks, risks and skills that agents recorded."><//>
+	return html`<${Head} title="Knowledge"><//>
 		<p><${Pick} label="Kind" value=${kind} options=${KINDS} onPick=${pick} /></p>
 		<${Loaded} from=${found}>${(data) => {
 			if (data.kind !== kind) return "";

@@ -121,7 +121,7 @@ export default function Memory({ bank, arg, query }) {
 		keepQuery({ edit: "" });
 	};
 	if (found.error?.status === 404) {
-		return html`<${Head} title="Memory" /><div class="empty"><h2>This memory is not here</h2><p>It was forgotten or erased, or it is in another bank. A forgotten one can be brought back for a day with “Undo …” above.</p></div>`;
+		return html`<${Head} title="Memory" /><div class="empty"><h2>This memory is not here</h2><p>It was forgotten or erased, or is in another bank. “Undo …” brings back forgotten ones for a day.</p></div>`;
 	}
 	return html`<${Loaded} from=${found}>${(memory) => html`
 		<${Head} title=${headline(memory).slice(0, 80)} about=${`${origin(memory)}.`}>

@@ -31,7 +31,7 @@ function Source({ source, onOpen, onChanged }) {
 		${source.last_error && html`<p class="problem">${source.last_error}</p>`}
 		<p>Last complete sync: ${source.last_sync ? ago(source.last_sync) : "never"}</p>
 		${outcome && html`<div class="chips">${COUNTS.filter((name) => outcome[name]).map((name) => html`<${Chip} kind=${name === "failed" ? "bad" : ""}>${number(outcome[name])} ${name}<//>`)}</div>`}
-		${source.withheld_deletions > 0 && html`<div class="notice"><p>${plural(source.withheld_deletions, "deletion")} withheld${outcome?.withheld_reason ? `: ${outcome.withheld_reason}` : ""}. An unmounted disk looks like this; check before you apply them.</p>
+		${source.withheld_deletions > 0 && html`<div class="notice"><p>${plural(source.withheld_deletions, "deletion")} withheld${outcome?.withheld_reason ? `: ${outcome.withheld_reason}` : ""}. An unmounted disk looks like this.</p>
 			<${Act} kind="danger small" run=${sync({ allow_deletions: true })}>Apply up to ${plural(source.withheld_deletions, "deletion")}<//></div>`}
 		${outcome?.problems?.length > 0 && html`<details><summary>${plural(outcome.problems.length, "problem")} with files</summary><ul>${outcome.problems.slice(0, 100).map((it) => html`<li><code>${it.path || it.file || it.name}</code> ${it.reason || it.text || ""}</li>`)}</ul></details>`}
 		<div class="row end">${running ? html`<${Act} run=${async () => (await del(`${path}/sync`), onChanged())}>Cancel<//>` : html`<${Act} kind="main" run=${sync({})}>Sync now<//><${Act} run=${sync({ full: true })}>Full sync<//>`}

@@ -339,7 +339,7 @@ def test_everything_can_be_reached_with_the_keyboard(desk: Desk) -> None:
     expect(page.get_by_role("heading", name="Search")).to_be_visible()
     expect(page.locator("#q")).to_be_focused()
     page.keyboard.type("deploy")
-    expect(page.locator(".hit").first).to_be_visible()
+    expect(page.locator(".hit mark").first).to_have_text("deploy")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     expect(page.locator(".hit").nth(1).locator("a.snippet")).to_be_focused()
