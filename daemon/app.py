@@ -56,14 +56,14 @@ from daemon.surfaces import DialectSurfaces, call_once, make_toolkit, open_offer
 from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
 from daemon.version import VERSION
+from store.clock import wall_clock
 from store.embedding.embedder import Embedder
 from store.embedding.endpoint import EndpointSettings
 from store.embedding.selection import EmbeddingSettings, choose_embedder
 from store.engine import Engine, Progress
 from store.errors import EmbedderFailed, InvalidInput, StoreError
-from store.sqlite.catalogue import wall_clock
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import open_engine
-from store.sqlite.search.hybrid import HybridRanking
 from store.validate import bank_name
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from store.errors import (
     TooManyBanks,
     UndoExpired,
 )
+from store.files import file_error
 from store.model import BackedUp, Bank, Checked
-from store.sqlite.storage_errors import file_error
 from store.validate import bank_name
 
 log: Final = structlog.get_logger()
@@ -54,7 +54,7 @@ class List(Verb, frozen=True, kw_only=True):
 
     async def run(self, engine: Engine, progress: Progress) -> Done:
         found: list[Done] = []
-        known = engine.banks()
+        known = await engine.banks()
         for position, bank in enumerate(known):
             progress(position, len(known))
             about: Done = {"items": None, "bytes": None}

@@ -33,8 +33,8 @@ from scripts.benches.support.documentation import Page, pages
 from scripts.benches.support.fitting import Asked, cross_validate
 from scripts.benches.support.project_memories import FACTS, QUESTIONS, UNANSWERABLE
 from store.model import Mode, NewDocument, NewMemory, Query
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import EmbeddedEngine, open_engine
-from store.sqlite.search.hybrid import HybridRanking
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 DEPTH = 50

@@ -28,6 +28,7 @@ import anyio
 
 from store import log
 from store.errors import StorageClosed, StorageDamaged, StorageFull, StorageReplaced, StoreError
+from store.files import file_error
 from store.sqlite.connection import (
     Connection,
     Outcome,
@@ -37,7 +38,7 @@ from store.sqlite.connection import (
     roll_back,
     writer_connection,
 )
-from store.sqlite.storage_errors import BROKEN, MISREAD, SUSPECT, file_error, storage_error
+from store.sqlite.storage_errors import BROKEN, MISREAD, SUSPECT, storage_error
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from typing import Any
 from daemon.api.registry import build as build_api
 from daemon.surfaces import DialectSurfaces
 from daemon.tools.toolkit import Toolkit
-from store.sqlite.catalogue import wall_clock
+from store.clock import wall_clock
 from store.sqlite.engine import open_engine
 from tests.support.plain_ranking import PlainRanking
 from tests.support.web import Web, running_web

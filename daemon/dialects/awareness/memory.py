@@ -135,11 +135,11 @@ class MemoryReader(Struct, frozen=True, kw_only=True, eq=False):
     now: Callable[[], int]
 
 
-def to_read(toolkit: Toolkit, context: Context, memory_id: str) -> MemoryReader:
+async def to_read(toolkit: Toolkit, context: Context, memory_id: str) -> MemoryReader:
     """The memory to read; raises `Missing` unless it exists or is the default one."""
     name = memory_id or context.bank
     try:
-        found = toolkit.engine.bank(name)
+        found = await toolkit.engine.bank(name)
     except BankNotFound:
         if name != context.bank:
             raise Missing(f"Memory '{memory_id}' not found.") from None
@@ -151,13 +151,13 @@ async def to_write(toolkit: Toolkit, context: Context, memory_id: str) -> str:
     """The bank to write to, created if it does not exist."""
     name = memory_id or context.bank
     try:
-        return toolkit.engine.bank(name).name
+        return (await toolkit.engine.bank(name)).name
     except BankNotFound:
         pass
     try:
         return (await toolkit.engine.create_bank(name)).name
     except BankExists:  # created by another call in the meantime
-        return toolkit.engine.bank(name).name
+        return (await toolkit.engine.bank(name)).name
 
 
 def filters_for(user_id: str, agent_role: str = "", session_id: str = "") -> Filters:

@@ -45,7 +45,7 @@ class Init:
         can_write = context.principal.can_write
         if can_write:
             await memory.to_write(self._toolkit, context, arguments.memory_id)
-        reader = memory.to_read(self._toolkit, context, arguments.memory_id)
+        reader = await memory.to_read(self._toolkit, context, arguments.memory_id)
         # The role labels the session; it does not filter the overview.
         filters = memory.filters_for(arguments.user_id)
         overview = await bank_overview.overview(

@@ -1,0 +1,24 @@
+"""The parts of statements that only PostgreSQL understands. See `store.database.Dialect`."""
+
+from typing import Any, Final
+
+import orjson
+
+
+class PostgresDialect:
+    """Implements `store.database.Dialect`."""
+
+    locked: Final = " FOR UPDATE"
+    contains: Final = "strpos(items.folded, ?) > 0"
+    has_tag: Final = "jsonb_exists(items.tags::jsonb, ?)"
+    asks: Final = "right(rtrim(items.text), 1) = '?'"
+
+    def has_member(self, name: str, wanted: Any) -> tuple[str, list[Any]]:
+        """Equal as JSON: 1 equals 1.0, the members of an object have no order."""
+        if isinstance(wanted, int) and not -(2**63) <= wanted < 2**63:
+            return "FALSE", []  # no stored number is that large
+        condition = "coalesce((items.metadata::jsonb -> ?::text) = ?::jsonb, FALSE)"
+        return condition, [name, orjson.dumps(wanted).decode()]
+
+
+DIALECT: Final = PostgresDialect()
