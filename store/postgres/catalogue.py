@@ -6,6 +6,7 @@ from typing import Final
 
 import anyio
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from store import log
 from store.clock import wall_clock
@@ -39,12 +40,18 @@ class ServerCatalogue:
         url: str,
         *,
         read_url: str | None = None,
+        password: str | None = None,
         readers: int = READERS,
         writers: int = WRITERS,
         prepares: bool = True,
         now: Callable[[], int] = wall_clock,
     ) -> "ServerCatalogue":
         """Connect, and bring the schema up to date."""
+        try:
+            url = address(url, password)
+            read_url = None if read_url is None else address(read_url, password)
+        except psycopg.ProgrammingError as error:
+            raise ServerRefused("is not a PostgreSQL address") from error
         version = await anyio.to_thread.run_sync(prepare, url)
         replica = None
         if read_url is not None:
@@ -86,12 +93,18 @@ class ServerCatalogue:
         self._is_unreachable = is_unreachable
 
 
+def address(url: str, password: str | None) -> str:
+    """The address as libpq reads it; the password may be given apart from it."""
+    options = conninfo_to_dict(url)
+    if password is not None:
+        options["password"] = password
+    return make_conninfo("", **{name: str(value) for name, value in options.items()})
+
+
 def prepare(url: str) -> str:
     """Refuse a server that cannot be used, migrate it, and return its version. Blocks."""
     try:
         server = connect(url, prepares=False)
-    except psycopg.ProgrammingError as error:
-        raise ServerRefused("storage.url is not a PostgreSQL address") from error
     except psycopg.OperationalError as error:
         raise _not_connected(error) from error
     with server:

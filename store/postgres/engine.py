@@ -67,18 +67,19 @@ class PostgresEngine(Items, Knowledge, ServerMaintenance, SourceLedgers):
 
 @asynccontextmanager
 async def open_postgres_engine(
-    url: str,
+    server: str | ServerCatalogue,
     *,
-    read_url: str | None = None,
     ranking: Callable[[TaskGroup], Ranking] = HybridRanking,
-    catalogue: ServerCatalogue | None = None,
     now: Callable[[], int] = wall_clock,
     undo_seconds: float = UNDO_SECONDS,
     vector_bytes: int = VECTOR_BYTES,
 ) -> AsyncGenerator[PostgresEngine]:
-    """Use the database at `url` for the duration of the block."""
-    own = catalogue is None
-    catalogue = catalogue or await ServerCatalogue.open(url, read_url=read_url, now=now)
+    """Use the database of a server for the duration of the block.
+
+    The server is given by its address, or opened: then the caller closes it.
+    """
+    own = isinstance(server, str)
+    catalogue = await ServerCatalogue.open(server, now=now) if isinstance(server, str) else server
     failure: Exception | None = None
     ranked: Ranking | None = None
     try:

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from store import log
 from store.arguments import bank_argument, texts
 from store.database import Connection
@@ -26,6 +28,12 @@ from store.vectors.soundness import forget_vectors
 BACKUPS: Final = (
     "are made with the server's own tools (pg_dump, pg_basebackup, or the provider's); a single"
     " bank can be exported and imported"
+)
+
+
+REMAINS: Final = (
+    "the server's write-ahead log, its replicas and its backups still contain them until its own"
+    " retention removes them, and its files until VACUUM"
 )
 
 
@@ -147,7 +155,7 @@ class ServerMaintenance(Transfers):
             erased = await opened.database.write(in_changes(remove))
             await self._ranking.reset(opened)
             _log("erase.finished", opened, began, items=erased.items)
-            return erased
+            return replace(erased, remains=REMAINS)
 
         async with self._registry.use(bank) as opened:
             return await shielded(erase_all(opened))

@@ -142,6 +142,8 @@ class _Rewriting:
         if token == "?":
             self._out[-1] = f"${self._next}"
             self._next += 1
+        elif token == "user":
+            self._out[-1] = '"user"'  # a column of ours; bare it is the database user
         elif token == "(" and self._peek() == ")" and self._out[-2].upper() == "IN":
             self._out.append("NULL")  # an empty list, which PostgreSQL does not know
         elif token.upper() in ("FROM", "JOIN") and self._peek() in _TABLES:

@@ -352,7 +352,7 @@ def _has_owner(connection: Connection, known: DocumentRow, new: NewDocument) -> 
     All chunks of a document have the same user and role.
     """
     row = connection.execute(
-        "SELECT user, role FROM items WHERE document = ? ORDER BY position LIMIT 1",
+        "SELECT items.user, items.role FROM items WHERE document = ? ORDER BY position LIMIT 1",
         (known.public_id,),
     ).fetchone()
     return row in (None, (new.user, new.role))

@@ -114,7 +114,7 @@ class ThreadConnection(aiosqlite.Connection):
         """The SQLite connection, opened if it is not."""
         if self._connection is None:
             self._connection = self._connector()
-        return self._connection
+        return cast("Connection", self._connection)
 
     @property
     def is_connected(self) -> bool:

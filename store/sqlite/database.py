@@ -29,9 +29,9 @@ import anyio
 from store import log
 from store.errors import StorageClosed, StorageDamaged, StorageFull, StorageReplaced, StoreError
 from store.files import file_error
+from store.hop import Outcome
 from store.sqlite.connection import (
     Connection,
-    Outcome,
     Work,
     checkpoint,
     reader_connection,

@@ -47,6 +47,7 @@ EXCEPTIONS: Final = {
     r"recalld health --socket .*": "the path is an example",
     r"recalld bank (create|rename|delete) .*": "tests/daemon/commands has their life cycle",
     r"recalld bank (restore|forget|undo|erase) .*": "needs an id; tests/daemon/commands",
+    r"recalld bank move .*": "needs a server; tests/daemon/commands/test_bank_move.py",
     r"recalld bank recover.*": "needs a damaged catalogue; tests/daemon/commands",
     r"recalld import": "names no file here; docs/importing.md has whole commands",
     r"recalld import --from .*": "needs the data of another program; tests/daemon/importing",

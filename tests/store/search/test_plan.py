@@ -83,6 +83,7 @@ async def test_superseded_cards_do_not_displace_current_ones(
     assert sum(text.startswith("note") for text in found) >= 9
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_full_disk_hides_nothing_that_is_there(
     engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, mode: Mode

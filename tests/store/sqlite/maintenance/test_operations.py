@@ -57,6 +57,7 @@ async def fill(engine: EmbeddedEngine) -> list[str]:
     return ids
 
 
+@pytest.mark.embedded
 async def test_two_hundred_markers_leave_no_byte_in_any_file(
     engine: EmbeddedEngine, tmp_path: Path
 ) -> None:
@@ -77,6 +78,7 @@ async def test_two_hundred_markers_leave_no_byte_in_any_file(
     assert engine.health().degraded == ()
 
 
+@pytest.mark.embedded
 async def test_a_tombstone_holds_time_and_reason_but_no_content(
     engine: EmbeddedEngine, clock: Clock
 ) -> None:
@@ -114,6 +116,7 @@ async def test_a_document_and_quotations_of_it_are_erased(
     assert (await engine.cards("w"))[1] == 1
 
 
+@pytest.mark.embedded
 async def test_forgotten_things_can_be_erased_together(
     engine: EmbeddedEngine, tmp_path: Path
 ) -> None:
@@ -126,6 +129,7 @@ async def test_forgotten_things_can_be_erased_together(
     assert residue(tmp_path) == []
 
 
+@pytest.mark.embedded
 async def test_with_a_reader_open_an_erase_says_it_is_not_done_and_is_done_later(
     engine: EmbeddedEngine, tmp_path: Path
 ) -> None:
