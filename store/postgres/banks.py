@@ -37,8 +37,8 @@ _COLUMNS: Final = "number, id, name, created_at, quota_bytes"
 class ServerBank:
     """A bank that this daemon uses. Implements `store.bank.OpenBank`."""
 
-    is_shared: Final = True
-    snapshot: Final = None
+    is_shared = True
+    snapshot = None
 
     def __init__(self, bank: Bank, database: ServerDatabase) -> None:
         self.bank = bank

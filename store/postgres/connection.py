@@ -9,7 +9,7 @@ are prepared by name only if the caller says that no pooler is between (`prepare
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, LiteralString, cast
 
 import psycopg
 from psycopg.rows import tuple_row
@@ -81,7 +81,9 @@ class BankConnection:
         statement, names_bank = scoped(sql)
         if names_bank:
             parameters = (self._bank, *parameters)
-        return BankCursor(self._server.execute(statement, parameters), self._pipeline)
+        return BankCursor(
+            self._server.execute(cast("LiteralString", statement), parameters), self._pipeline
+        )
 
     def enter(self, bank: int) -> None:
         """Go on with the tables of a bank that was created in this transaction."""

@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, LiteralString, NamedTuple, TypeVar
 
 import psycopg
 
@@ -241,12 +241,12 @@ class ServerDatabase:
             pause *= 2
         raise AssertionError
 
-    def _begin(self, server: Server, begin: str, milliseconds: int) -> None:
+    def _begin(self, server: Server, begin: LiteralString, milliseconds: int) -> None:
         server.execute(begin)
         bank = "" if self.number is None else str(self.number)
         server.execute(_SETTINGS, (bank, str(milliseconds), str(LOCK_MILLISECONDS)))
 
-    def _look(self, server: Server, lock: str = "") -> "psycopg.Cursor[Any] | None":
+    def _look(self, server: Server, lock: LiteralString = "") -> "psycopg.Cursor[Any] | None":
         """The bank's change number, so far unread."""
         if self.number is None:
             return None
@@ -261,8 +261,10 @@ class ServerDatabase:
         if there is None:
             return 0
         row = there.fetchone()
-        there.scroll(0, "absolute") if row is not None else None
-        return -1 if row is None else int(row[0])
+        if row is None:
+            return -1
+        there.scroll(0, "absolute")  # it may be looked at again
+        return int(row[0])
 
     def _note_change(self, there: "psycopg.Cursor[Any] | None") -> None:
         if there is not None:

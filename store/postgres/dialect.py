@@ -8,10 +8,10 @@ import orjson
 class PostgresDialect:
     """Implements `store.database.Dialect`."""
 
-    locked: Final = " FOR UPDATE"
-    contains: Final = "strpos(items.folded, ?) > 0"
-    has_tag: Final = "jsonb_exists(items.tags::jsonb, ?)"
-    asks: Final = "right(rtrim(items.text), 1) = '?'"
+    locked = " FOR UPDATE"
+    contains = "strpos(items.folded, ?) > 0"
+    has_tag = "jsonb_exists(items.tags::jsonb, ?)"
+    asks = "right(rtrim(items.text), 1) = '?'"
 
     def has_member(self, name: str, wanted: Any) -> tuple[str, list[Any]]:
         """Equal as JSON: 1 equals 1.0, the members of an object have no order."""

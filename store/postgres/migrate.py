@@ -38,7 +38,7 @@ def migrate(server: Server, *, root: Path = MIGRATIONS) -> int:
             if found > len(steps):
                 raise SchemaTooNew(found, len(steps))
             for step in steps[found:]:
-                server.execute(step.read_text(encoding="utf-8"))
+                server.execute(step.read_bytes())
             _write_version(server, len(steps), is_new=found == 0)
     except psycopg.errors.LockNotAvailable as error:
         raise StorageBusy("another process is changing the schema") from error

@@ -9,10 +9,10 @@ import orjson
 class SqliteDialect:
     """Implements `store.database.Dialect`. `connection.py` registers the function `casefold`."""
 
-    locked: Final = ""  # BEGIN IMMEDIATE has locked the whole file
-    contains: Final = "instr(casefold(items.title || char(10) || items.text), ?)"
-    has_tag: Final = "EXISTS (SELECT 1 FROM json_each(items.tags) AS tag WHERE tag.value = ?)"
-    asks: Final = "substr(rtrim(items.text), -1) = '?'"
+    locked = ""  # BEGIN IMMEDIATE has locked the whole file
+    contains = "instr(casefold(items.title || char(10) || items.text), ?)"
+    has_tag = "EXISTS (SELECT 1 FROM json_each(items.tags) AS tag WHERE tag.value = ?)"
+    asks = "substr(rtrim(items.text), -1) = '?'"
 
     def has_member(self, name: str, wanted: Any) -> tuple[str, list[Any]]:
         condition, values = _member(wanted)

@@ -34,7 +34,7 @@ class OpenBank:
         # wait for it.
         self.files = threading.Lock()
 
-    is_shared: Final = False
+    is_shared = False
 
     @property
     def name(self) -> str:

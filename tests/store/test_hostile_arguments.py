@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from store.database import Connection
 from store.embedding.hashed import HashedFeatures
 from store.engine import Engine
 from store.errors import InvalidInput, NumberNotFinite, StoreError
@@ -37,7 +38,6 @@ from store.model import (
 )
 from store.rows.table import RowDamaged
 from store.search.hybrid import HybridRanking
-from store.sqlite.connection import Connection
 from store.sqlite.engine import EmbeddedEngine, open_engine
 
 HALF: Final = "\ud800"  # half a surrogate pair

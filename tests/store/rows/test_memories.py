@@ -2,9 +2,9 @@
 
 import pytest
 
+from store.database import Connection
 from store.errors import KeyReused
 from store.model import NewMemory, Provenance
-from store.sqlite.connection import Connection
 from store.sqlite.engine import EmbeddedEngine
 
 pytestmark = pytest.mark.anyio

@@ -1,13 +1,12 @@
 """Rows as Structs: written with a digest, refused when they differ from it."""
 
-import sqlite3
-
 import pytest
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from store.rows.items import ITEMS, ItemRow
 from store.rows.table import RowDamaged, Table, digest_of, is_sound
+from store.sqlite.connection import Connection
 
 
 class Fruit(Struct, frozen=True):
@@ -33,15 +32,15 @@ STORED_DIGEST = bytes.fromhex("686e95ee094cf1dedc41112848129034")
 
 
 @pytest.fixture
-def connection() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:")
+def connection() -> Connection:
+    connection = Connection(":memory:")
     connection.execute(
         "CREATE TABLE fruits (id INTEGER PRIMARY KEY, name TEXT, weight REAL, change, digest BLOB)"
     )
     return connection
 
 
-def test_a_written_row_is_read_back_equal(connection: sqlite3.Connection) -> None:
+def test_a_written_row_is_read_back_equal(connection: Connection) -> None:
     FRUITS.insert(connection, APPLE, 7)
 
     (columns,) = connection.execute(FRUITS.select)
@@ -50,7 +49,7 @@ def test_a_written_row_is_read_back_equal(connection: sqlite3.Connection) -> Non
     assert connection.execute("SELECT change FROM fruits").fetchone() == (7,)
 
 
-def test_an_update_replaces_the_row_with_the_same_key(connection: sqlite3.Connection) -> None:
+def test_an_update_replaces_the_row_with_the_same_key(connection: Connection) -> None:
     FRUITS.insert(connection, APPLE, 7)
     FRUITS.insert(connection, replace(APPLE, id=2), 8)
 
@@ -62,7 +61,7 @@ def test_an_update_replaces_the_row_with_the_same_key(connection: sqlite3.Connec
 
 @pytest.mark.parametrize("damage", ["name = 'pear'", "weight = NULL", "name = x'ff'", "digest = 0"])
 def test_a_row_that_was_changed_on_disk_is_refused_by_its_number(
-    connection: sqlite3.Connection, damage: str
+    connection: Connection, damage: str
 ) -> None:
     FRUITS.insert(connection, APPLE, 7)
     connection.execute(f"UPDATE fruits SET {damage}")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from store.bank import OpenBank
 from store.engine import Engine
 from store.errors import (
     BankNotFound,
@@ -21,7 +22,6 @@ from store.errors import (
 )
 from store.model import Filters, NewDocument, NewMemory, Provenance, Query
 from store.sqlite.engine import EmbeddedEngine, open_engine
-from store.sqlite.open_bank import OpenBank
 from tests.support.clock import START, Clock
 from tests.support.plain_ranking import PlainRanking
 

@@ -1,11 +1,11 @@
 """A table of vectors for tests of the vector cache, and helpers that build graphs over it."""
 
-import sqlite3
 from typing import Any
 
 import numpy as np
 
 from store.embedding.embedder import Identity
+from store.sqlite.connection import Connection
 from store.vectors.cache import VectorCache
 from store.vectors.matrix import pack, unpack
 
@@ -18,7 +18,7 @@ class Table:
     """The parts of a bank's `vectors`, `items` and `state` tables that the cache reads."""
 
     def __init__(self) -> None:
-        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        self.connection = Connection(":memory:", isolation_level=None)
         self.connection.executescript(
             "CREATE TABLE state (change INTEGER, items INTEGER);"
             "INSERT INTO state VALUES (0, 0);"

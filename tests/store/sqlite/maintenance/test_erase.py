@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+from store.bank import OpenBank
 from store.embedding.hashed import HashedFeatures
 from store.errors import (
     EraseIncomplete,
@@ -20,7 +21,6 @@ from store.model import NewDocument, NewMemory
 from store.search.hybrid import HybridRanking
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from store.sqlite.maintenance import erase
-from store.sqlite.open_bank import OpenBank
 from tests.store.sqlite.test_cancellation import cancelled_scope, cancelled_task
 from tests.support.clock import Clock
 from tests.support.plain_ranking import PlainRanking

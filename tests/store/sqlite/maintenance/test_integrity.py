@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from store.database import Connection
 from store.errors import (
     StorageDamaged,
 )
@@ -12,7 +13,6 @@ from store.model import (
     NewMemory,
     Query,
 )
-from store.sqlite.connection import Connection
 from store.sqlite.engine import EmbeddedEngine
 from tests.store.sqlite.maintenance.contents import fill_bank
 
