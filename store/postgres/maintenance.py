@@ -15,12 +15,13 @@ from store.arguments import bank_argument, texts
 from store.database import Connection
 from store.errors import InvalidInput
 from store.model import BackedUp, Checked, EngineHealth, Erased, Recovered
+from store.operations import erasing
 from store.operations.bank_access import LONG_READ_SECONDS, Ranking, in_changes, shielded
 from store.operations.transfers import Transfers
 from store.postgres import care
 from store.postgres.banks import ServerBank, ServerBanks
 from store.postgres.catalogue import ServerCatalogue
-from store.rows import erasing, listing
+from store.rows import listing
 from store.rows.transaction import WriteTransaction
 from store.validate import check_labels, storable_text
 from store.vectors.soundness import forget_vectors

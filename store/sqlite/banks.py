@@ -167,7 +167,6 @@ class Banks:
         await self._catalogue.database.write(insert, then=remember)
 
     async def ensure(self, name: str) -> Bank:
-        """The bank of that name, created if there is none."""
         try:
             return self.get(name)
         except BankNotFound:
@@ -217,7 +216,6 @@ class Banks:
     # --- open banks -----------------------------------------------------------------------
 
     def use(self, name: str) -> "_Use":
-        """Keep a bank open for the duration of a block: `async with banks.use(name) as opened`."""
         return _Use(self, self.get(name))
 
     async def pin(self, bank: Bank) -> OpenBank:

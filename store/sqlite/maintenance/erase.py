@@ -5,8 +5,8 @@ SQLite leaves old copies of rows that it moved between pages, even with `secure_
 write-ahead log holds old versions of pages. Snapshots and backups are copies. So an erase has these
 steps:
 
-1. One transaction (`store/rows/erasing.py`) deletes rows, words, vectors, evidence and keys, and
-   inserts tombstones without content.
+1. One transaction (`store/operations/erasing.py`) deletes rows, words, vectors, evidence and keys,
+   and inserts tombstones without content.
 2. FTS5's segments are merged and the file is rewritten (VACUUM).
 3. The log is checkpointed and truncated, waiting for readers that prevent it.
 4. The vector snapshot, copies from before migrations, and backups that contain the items are

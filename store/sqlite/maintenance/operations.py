@@ -25,9 +25,10 @@ from store.model import (
     Erased,
     Recovered,
 )
+from store.operations import erasing
 from store.operations.bank_access import LONG_READ_SECONDS, Ranking, in_changes, shielded
 from store.operations.transfers import Transfers
-from store.rows import erasing, listing
+from store.rows import listing
 from store.rows.transaction import WriteTransaction
 from store.sqlite.banks import DATABASE, Banks
 from store.sqlite.catalogue import Catalogue

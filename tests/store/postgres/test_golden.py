@@ -1,7 +1,4 @@
-"""One export in both engines, and the same answers: ids, order, scores and snippets.
-
-`scripts/golden.py` does the same with the real model and the conversations of LoCoMo.
-"""
+"""One export in both engines, and the same answers: ids, order, scores and snippets."""
 
 import random
 from pathlib import Path
