@@ -39,6 +39,7 @@ def make_toolkit(settings: Settings, engine: Engine, sources: SourceDirectory | 
         now=wall_clock,
         final_limit=settings.final_limit,
         api_key=settings.api_key,
+        skill_banks=settings.skill_banks,
         answer_bytes=settings.answer_bytes,
         sources=sources,
     )

@@ -96,6 +96,25 @@ class Dialect(Protocol):
         """Whether the text of an item ends with a question mark."""
         ...
 
+    @property
+    def each_tag(self) -> str:
+        """Joins `items` with its tags; a tag is `tag.value`."""
+        ...
+
+    @property
+    def texts(self) -> str:
+        """A SELECT of the texts in the parameter, which is a JSON array."""
+        ...
+
+    @property
+    def numbers(self) -> str:
+        """A SELECT of the whole numbers in the parameter, which is a JSON array."""
+        ...
+
+    def member(self, column: str, name: str) -> str:
+        """The member of a JSON column, as text."""
+        ...
+
     def has_member(self, name: str, wanted: Any) -> tuple[str, list[Any]]:
         """Whether a member of the item's metadata equals a JSON value, with the parameters.
 

@@ -12,6 +12,8 @@ from store.model import (
     AgentProfile,
     BackedUp,
     Bank,
+    BankMap,
+    BulkChange,
     Card,
     CardOutcome,
     Checked,
@@ -21,9 +23,11 @@ from store.model import (
     EngineHealth,
     Erased,
     Exported,
+    Facets,
     Filters,
     Forgotten,
     Found,
+    GrowthDay,
     Imported,
     Item,
     Kind,
@@ -166,7 +170,39 @@ class Engine(Protocol):
     async def forget_where(
         self, bank: str, *, kinds: Sequence[Kind] = (), filters: Filters
     ) -> Forgotten: ...
-    async def undo(self, bank: str, token: str) -> int: ...
+    async def tag(
+        self,
+        bank: str,
+        *,
+        ids: Sequence[str] = (),
+        kinds: Sequence[Kind] = (),
+        filters: Filters | None = None,
+        add: Sequence[str] = (),
+        remove: Sequence[str] = (),
+    ) -> BulkChange:
+        """Add and remove tags of the items with these ids, or of those that pass the filters."""
+        ...
+
+    async def move(
+        self,
+        bank: str,
+        to: str,
+        *,
+        ids: Sequence[str] = (),
+        kinds: Sequence[Kind] = (),
+        filters: Filters | None = None,
+    ) -> BulkChange:
+        """Move items to another bank, which is created if there is none. Their ids stay.
+
+        Items whose id the other bank has already are skipped. Chunks move with no item: they belong
+        to their document.
+        """
+        ...
+
+    async def undo(self, bank: str, token: str) -> int:
+        """Undo a forget, a move or a change of tags in the bank it began in."""
+        ...
+
     async def erase(
         self,
         bank: str,
@@ -182,6 +218,21 @@ class Engine(Protocol):
         ...
 
     async def erase_forgotten(self, bank: str, *, reason: str = "asked for") -> Erased: ...
+
+    # --- summaries -------------------------------------------------------------------------
+    async def facets(
+        self, bank: str, *, kinds: Sequence[Kind] = (), filters: Filters = ANY
+    ) -> Facets:
+        """The most frequent kinds, sources, categories, tags, sessions and clients."""
+        ...
+
+    async def growth(self, bank: str, *, days: int = 90) -> list[GrowthDay]:
+        """The items of each of the last days, also of days without items, oldest first."""
+        ...
+
+    async def map(self, bank: str, *, limit: int = 2_000) -> BankMap:
+        """The newest items with vectors, placed by meaning; deterministic."""
+        ...
 
     # --- documents -------------------------------------------------------------------------
     async def upsert_document(
@@ -317,8 +368,18 @@ class Engine(Protocol):
         ...
 
     async def export(
-        self, bank: str, path: Path, *, progress: Progress | None = None
-    ) -> Exported: ...
+        self,
+        bank: str,
+        path: Path,
+        *,
+        progress: Progress | None = None,
+        ids: Sequence[str] = (),
+        kinds: Sequence[Kind] = (),
+        filters: Filters | None = None,
+    ) -> Exported:
+        """Write the whole bank, the items with these ids, or those that pass the filters."""
+        ...
+
     async def import_file(
         self,
         bank: str,

@@ -39,6 +39,7 @@ TESTED_BY: Final = {
     "store": "tests/store",
     "store/embedding": "tests/store/embedding",
     "store/model": "tests/store",
+    "store/bulk": "tests/store/bulk",
     "store/exporting": "tests/store/exporting",
     "store/operations": "tests/store/operations",
     "store/postgres": "tests/store/postgres",

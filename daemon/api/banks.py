@@ -6,10 +6,10 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from daemon.api.operation import Operation
+from daemon.api.operation import Operation, operation
 from daemon.tools.context import Context
 from daemon.tools.errors import ArgumentsRefused
-from daemon.tools.specification import NoArguments, ToolSpec
+from daemon.tools.specification import NoArguments
 from daemon.tools.toolkit import Toolkit, iso
 from store.model import BackedUp, Bank, Checked
 
@@ -82,9 +82,10 @@ class BankDeleted(Struct, frozen=True, kw_only=True):
 
 
 class Backup(Struct, frozen=True, kw_only=True):
-    """A backup of a bank, kept in the data directory."""
+    """A backup of a bank, kept in the data directory at `path`."""
 
     name: str
+    path: str | None
     bytes: int
     items: int
     made_at: str
@@ -106,12 +107,14 @@ async def list_banks(toolkit: Toolkit, _arguments: NoArguments, context: Context
     )
 
 
-async def create(toolkit: Toolkit, arguments: CreateArguments, _context: Context) -> BankView:
+async def create_bank(toolkit: Toolkit, arguments: CreateArguments, _context: Context) -> BankView:
+    """Create an empty bank."""
     bank = await toolkit.engine.create_bank(arguments.name, quota_bytes=arguments.quota_bytes)
     return _bank(bank)
 
 
-async def describe(toolkit: Toolkit, arguments: BankArguments, _context: Context) -> BankStats:
+async def get_bank(toolkit: Toolkit, arguments: BankArguments, _context: Context) -> BankStats:
+    """A bank with its counts and its size on disk."""
     bank = await toolkit.engine.bank(arguments.bank)
     stats = await toolkit.engine.stats(arguments.bank)
     return BankStats(
@@ -133,8 +136,8 @@ async def describe(toolkit: Toolkit, arguments: BankArguments, _context: Context
     )
 
 
-async def change(toolkit: Toolkit, arguments: ChangeArguments, _context: Context) -> BankView:
-    """Rename a bank or set its quota."""
+async def change_bank(toolkit: Toolkit, arguments: ChangeArguments, _context: Context) -> BankView:
+    """Rename a bank or set its quota; a quota of 0 removes it."""
     if arguments.name is UNSET and arguments.quota_bytes is UNSET:
         raise ArgumentsRefused("name: give name or quota_bytes, else nothing changes")
     if arguments.quota_bytes is not UNSET and 0 < arguments.quota_bytes < LEAST_QUOTA:
@@ -147,28 +150,39 @@ async def change(toolkit: Toolkit, arguments: ChangeArguments, _context: Context
     return _bank(bank)
 
 
-async def delete(toolkit: Toolkit, arguments: DeleteArguments, _context: Context) -> BankDeleted:
+async def delete_bank(
+    toolkit: Toolkit, arguments: DeleteArguments, _context: Context
+) -> BankDeleted:
+    """Delete a bank and its files. `confirm` repeats the bank's name."""
     if arguments.confirm != arguments.bank:
         raise ArgumentsRefused("confirm: must repeat the name of the bank")
     await toolkit.engine.delete_bank(arguments.bank)
     return BankDeleted(deleted=arguments.bank)
 
 
-async def check(toolkit: Toolkit, arguments: BankArguments, _context: Context) -> Checked:
+async def check_bank(toolkit: Toolkit, arguments: BankArguments, _context: Context) -> Checked:
+    """Verify every row and index of a bank."""
     return await toolkit.engine.check(arguments.bank)
 
 
-async def back_up(toolkit: Toolkit, arguments: BankArguments, _context: Context) -> Backup:
+async def repair_bank(toolkit: Toolkit, arguments: BankArguments, _context: Context) -> Checked:
+    """Move damaged rows out of a bank, rebuild derived data where needed, and check again."""
+    return await toolkit.engine.repair(arguments.bank)
+
+
+async def back_up_bank(toolkit: Toolkit, arguments: BankArguments, _context: Context) -> Backup:
+    """Make a verified backup of a bank."""
     return _backup(await toolkit.engine.back_up(arguments.bank))
 
 
-async def backups(toolkit: Toolkit, arguments: BankArguments, _context: Context) -> Backups:
+async def list_backups(toolkit: Toolkit, arguments: BankArguments, _context: Context) -> Backups:
+    """The backups of a bank, newest first."""
     found = await toolkit.engine.backups(arguments.bank)
     return Backups(backups=[_backup(each) for each in found])
 
 
-async def restore(toolkit: Toolkit, arguments: RestoreArguments, _context: Context) -> Backup:
-    """Replace a bank by one of its backups; the replaced state is backed up first."""
+async def restore_bank(toolkit: Toolkit, arguments: RestoreArguments, _context: Context) -> Backup:
+    """Replace a bank by a backup. The present state is backed up first."""
     return _backup(await toolkit.engine.restore(arguments.bank, arguments.backup))
 
 
@@ -178,138 +192,36 @@ def _bank(bank: Bank) -> BankView:
 
 def _backup(backup: BackedUp) -> Backup:
     return Backup(
-        name=backup.name, bytes=backup.bytes, items=backup.items, made_at=iso(backup.made_at)
+        name=backup.name,
+        path=backup.path,
+        bytes=backup.bytes,
+        items=backup.items,
+        made_at=iso(backup.made_at),
     )
 
 
 def operations(toolkit: Toolkit) -> list[Operation]:
-    bank = "/banks/{bank}"
+    add = partial(operation, service=toolkit, tag=TAG)
+    bank, quota = "/banks/{bank}", {"quota_bytes": 1_000_000_000}
+    backup = {"backup": "001763460000000-0123abcd"}
     return [
-        Operation(
-            verb="GET",
-            path="/banks",
-            tag=TAG,
-            spec=ToolSpec(
-                name="list_banks",
-                description="The banks that the caller may read.",
-                run=partial(list_banks, toolkit),
-                output=Banks,
-                read_only=True,
-            ),
-        ),
-        Operation(
-            verb="POST",
-            path="/banks",
-            tag=TAG,
-            status=201,
+        add("GET", "/banks", list_banks),
+        add("POST", "/banks", create_bank, status=201, for_owner=True, example={"name": "work"}),
+        add("GET", bank, get_bank),
+        add("PATCH", bank, change_bank, for_owner=True, example=quota, fields={"new_name": "name"}),
+        add("DELETE", bank, delete_bank, for_owner=True),
+        add("POST", f"{bank}/check", check_bank, for_owner=True, reads=True, is_long=True),
+        add("POST", f"{bank}/repair", repair_bank, for_owner=True, is_long=True),
+        add("GET", f"{bank}/backups", list_backups, for_owner=True),
+        add("POST", f"{bank}/backups", back_up_bank, status=201, for_owner=True, is_long=True),
+        add(
+            "POST",
+            f"{bank}/restore",
+            restore_bank,
             for_owner=True,
-            example={"name": "work"},
-            spec=ToolSpec(
-                name="create_bank",
-                description="Create an empty bank.",
-                arguments=CreateArguments,
-                run=partial(create, toolkit),
-                output=BankView,
-            ),
-        ),
-        Operation(
-            verb="GET",
-            path=bank,
-            tag=TAG,
-            spec=ToolSpec(
-                name="get_bank",
-                description="A bank with its counts and its size on disk.",
-                arguments=BankArguments,
-                run=partial(describe, toolkit),
-                output=BankStats,
-                read_only=True,
-            ),
-        ),
-        Operation(
-            verb="PATCH",
-            path=bank,
-            tag=TAG,
-            for_owner=True,
-            example={"quota_bytes": 1_000_000_000},
-            spec=ToolSpec(
-                name="change_bank",
-                description="Rename a bank or set its quota; a quota of 0 removes it.",
-                arguments=ChangeArguments,
-                run=partial(change, toolkit),
-                output=BankView,
-                fields={"new_name": "name"},
-            ),
-        ),
-        Operation(
-            verb="DELETE",
-            path=bank,
-            tag=TAG,
-            for_owner=True,
-            spec=ToolSpec(
-                name="delete_bank",
-                description="Delete a bank and its files. `confirm` repeats the bank's name.",
-                arguments=DeleteArguments,
-                run=partial(delete, toolkit),
-                output=BankDeleted,
-                destructive=True,
-            ),
-        ),
-        Operation(
-            verb="POST",
-            path=f"{bank}/check",
-            tag=TAG,
-            for_owner=True,
-            spec=ToolSpec(
-                name="check_bank",
-                description="Verify every row and index of a bank.",
-                arguments=BankArguments,
-                run=partial(check, toolkit),
-                output=Checked,
-                read_only=True,
-            ),
-        ),
-        Operation(
-            verb="GET",
-            path=f"{bank}/backups",
-            tag=TAG,
-            for_owner=True,
-            spec=ToolSpec(
-                name="list_backups",
-                description="The backups of a bank, newest first.",
-                arguments=BankArguments,
-                run=partial(backups, toolkit),
-                output=Backups,
-                read_only=True,
-            ),
-        ),
-        Operation(
-            verb="POST",
-            path=f"{bank}/backups",
-            tag=TAG,
-            status=201,
-            for_owner=True,
-            spec=ToolSpec(
-                name="back_up_bank",
-                description="Make a verified backup of a bank.",
-                arguments=BankArguments,
-                run=partial(back_up, toolkit),
-                output=Backup,
-            ),
-        ),
-        Operation(
-            verb="POST",
-            path=f"{bank}/restore",
-            tag=TAG,
-            for_owner=True,
-            example={"backup": "2026-11-16T10-00-00Z"},
-            spec=ToolSpec(
-                name="restore_bank",
-                description="Replace a bank by a backup. The present state is backed up first.",
-                arguments=RestoreArguments,
-                run=partial(restore, toolkit),
-                output=Backup,
-                destructive=True,
-                fields={"name": "backup"},
-            ),
+            destroys=True,
+            is_long=True,
+            example=backup,
+            fields={"name": "backup"},
         ),
     ]

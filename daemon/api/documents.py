@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from daemon.api.operation import Operation
+from daemon.api.operation import Operation, operation
 from daemon.api.views import (
     DocumentBody,
     DocumentSummary,
@@ -15,7 +15,6 @@ from daemon.api.views import (
     summary_of,
 )
 from daemon.tools.context import Context
-from daemon.tools.specification import ToolSpec
 from daemon.tools.toolkit import Toolkit
 
 TAG = "documents"
@@ -52,6 +51,7 @@ class DocumentsDeleted(Struct, frozen=True, kw_only=True):
 async def list_documents(
     toolkit: Toolkit, arguments: DocumentListArguments, _context: Context
 ) -> Documents:
+    """The documents of a bank, without their text."""
     found = await toolkit.engine.documents(
         arguments.bank,
         source=arguments.source,
@@ -61,18 +61,23 @@ async def list_documents(
     return Documents(documents=[summary_of(header) for header in found])
 
 
-async def get(toolkit: Toolkit, arguments: DocumentArguments, _context: Context) -> DocumentBody:
+async def get_document(
+    toolkit: Toolkit, arguments: DocumentArguments, _context: Context
+) -> DocumentBody:
+    """A document with its text."""
     return document_of(await toolkit.engine.document(arguments.bank, arguments.id))
 
 
-async def chunks(toolkit: Toolkit, arguments: DocumentArguments, _context: Context) -> Chunks:
+async def list_chunks(toolkit: Toolkit, arguments: DocumentArguments, _context: Context) -> Chunks:
+    """The chunks by which a document is found."""
     found = await toolkit.engine.chunks(arguments.bank, arguments.id)
     return Chunks(chunks=[memory_of(item) for item in found])
 
 
-async def delete(
+async def delete_document(
     toolkit: Toolkit, arguments: DocumentArguments, _context: Context
 ) -> DocumentsDeleted:
+    """Delete a document and its chunks. There is no undo."""
     document = await toolkit.engine.document(arguments.bank, arguments.id)
     return DocumentsDeleted(
         deleted=await toolkit.engine.delete_documents(arguments.bank, [document.id])
@@ -80,59 +85,11 @@ async def delete(
 
 
 def operations(toolkit: Toolkit) -> list[Operation]:
-    all_documents = "/banks/{bank}/documents"
-    one = f"{all_documents}/{{id}}"
+    add = partial(operation, service=toolkit, tag=TAG)
+    every, one = "/banks/{bank}/documents", "/banks/{bank}/documents/{id}"
     return [
-        Operation(
-            verb="GET",
-            path=all_documents,
-            tag=TAG,
-            spec=ToolSpec(
-                name="list_documents",
-                description="The documents of a bank, without their text.",
-                arguments=DocumentListArguments,
-                run=partial(list_documents, toolkit),
-                output=Documents,
-                read_only=True,
-            ),
-        ),
-        Operation(
-            verb="GET",
-            path=one,
-            tag=TAG,
-            spec=ToolSpec(
-                name="get_document",
-                description="A document with its text.",
-                arguments=DocumentArguments,
-                run=partial(get, toolkit),
-                output=DocumentBody,
-                read_only=True,
-            ),
-        ),
-        Operation(
-            verb="GET",
-            path=f"{one}/chunks",
-            tag=TAG,
-            spec=ToolSpec(
-                name="list_chunks",
-                description="The chunks by which a document is found.",
-                arguments=DocumentArguments,
-                run=partial(chunks, toolkit),
-                output=Chunks,
-                read_only=True,
-            ),
-        ),
-        Operation(
-            verb="DELETE",
-            path=one,
-            tag=TAG,
-            spec=ToolSpec(
-                name="delete_document",
-                description="Delete a document and its chunks. There is no undo.",
-                arguments=DocumentArguments,
-                run=partial(delete, toolkit),
-                output=DocumentsDeleted,
-                destructive=True,
-            ),
-        ),
+        add("GET", every, list_documents),
+        add("GET", one, get_document),
+        add("GET", f"{one}/chunks", list_chunks),
+        add("DELETE", one, delete_document),
     ]

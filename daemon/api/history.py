@@ -6,10 +6,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from daemon.api.filters import FilterArguments
-from daemon.api.operation import Operation
+from daemon.api.operation import Operation, operation
 from daemon.api.views import Memory, memory_of
 from daemon.tools.context import Context
-from daemon.tools.specification import ToolSpec
 from daemon.tools.toolkit import Toolkit, iso
 from store.model import SessionActivity
 
@@ -56,12 +55,18 @@ class Timeline(Struct, frozen=True, kw_only=True):
     days: list[DayView]
 
 
-async def sessions(toolkit: Toolkit, arguments: SessionsArguments, _context: Context) -> Sessions:
+async def list_sessions(
+    toolkit: Toolkit, arguments: SessionsArguments, _context: Context
+) -> Sessions:
+    """The sessions that stored something in a bank, latest first."""
     found = await toolkit.engine.sessions_in(arguments.bank, limit=arguments.limit)
     return Sessions(sessions=[await _session(toolkit, each) for each in found])
 
 
-async def timeline(toolkit: Toolkit, arguments: TimelineArguments, _context: Context) -> Timeline:
+async def get_timeline(
+    toolkit: Toolkit, arguments: TimelineArguments, _context: Context
+) -> Timeline:
+    """The last days with memories, latest first."""
     found = await toolkit.engine.days(
         arguments.bank,
         kinds=arguments.kinds or ("event", "memory"),
@@ -95,31 +100,8 @@ async def _session(toolkit: Toolkit, activity: SessionActivity) -> SessionView:
 
 
 def operations(toolkit: Toolkit) -> list[Operation]:
+    add = partial(operation, service=toolkit, tag=TAG)
     return [
-        Operation(
-            verb="GET",
-            path="/banks/{bank}/sessions",
-            tag=TAG,
-            spec=ToolSpec(
-                name="list_sessions",
-                description="The sessions that stored something in a bank, latest first.",
-                arguments=SessionsArguments,
-                run=partial(sessions, toolkit),
-                output=Sessions,
-                read_only=True,
-            ),
-        ),
-        Operation(
-            verb="GET",
-            path="/banks/{bank}/timeline",
-            tag=TAG,
-            spec=ToolSpec(
-                name="get_timeline",
-                description="The last days with memories, latest first.",
-                arguments=TimelineArguments,
-                run=partial(timeline, toolkit),
-                output=Timeline,
-                read_only=True,
-            ),
-        ),
+        add("GET", "/banks/{bank}/sessions", list_sessions),
+        add("GET", "/banks/{bank}/timeline", get_timeline),
     ]

@@ -1,11 +1,11 @@
 """Cards, tasks, risks and skills that agents recorded."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from daemon.api.operation import Operation
+from daemon.api.operation import Operation, operation
 from daemon.api.views import (
     CardView,
     RiskView,
@@ -18,7 +18,6 @@ from daemon.api.views import (
 )
 from daemon.tools.context import Context
 from daemon.tools.errors import ArgumentsRefused
-from daemon.tools.specification import ToolSpec
 from daemon.tools.toolkit import Toolkit
 from store.model import Filters
 
@@ -82,7 +81,10 @@ def _filters(arguments: KnowledgeListArguments) -> Filters:
     )
 
 
-async def cards(toolkit: Toolkit, arguments: KnowledgeListArguments, _context: Context) -> Cards:
+async def list_cards(
+    toolkit: Toolkit, arguments: KnowledgeListArguments, _context: Context
+) -> Cards:
+    """Cards by status."""
     found, total = await toolkit.engine.cards(
         arguments.bank,
         filters=_filters(arguments),
@@ -92,23 +94,31 @@ async def cards(toolkit: Toolkit, arguments: KnowledgeListArguments, _context: C
     return Cards(cards=[card_of(card) for card in found], total=total)
 
 
-async def card(toolkit: Toolkit, arguments: IdArguments, _context: Context) -> CardView:
+async def get_card(toolkit: Toolkit, arguments: IdArguments, _context: Context) -> CardView:
+    """A card with its evidence."""
     return card_of(await toolkit.engine.card(arguments.bank, arguments.id))
 
 
-async def history(toolkit: Toolkit, arguments: IdArguments, _context: Context) -> CardHistory:
+async def get_card_history(
+    toolkit: Toolkit, arguments: IdArguments, _context: Context
+) -> CardHistory:
+    """The versions of a card."""
     found = await toolkit.engine.card_history(arguments.bank, arguments.id)
     return CardHistory(cards=[card_of(each) for each in found])
 
 
 async def change_card(toolkit: Toolkit, arguments: StatusArguments, _context: Context) -> CardView:
+    """Set the status of a card."""
     changed = await toolkit.engine.change_card(
         arguments.bank, arguments.id, status=arguments.status
     )
     return card_of(changed)
 
 
-async def tasks(toolkit: Toolkit, arguments: KnowledgeListArguments, _context: Context) -> Tasks:
+async def list_tasks(
+    toolkit: Toolkit, arguments: KnowledgeListArguments, _context: Context
+) -> Tasks:
+    """Tasks by status."""
     found, total = await toolkit.engine.tasks(
         arguments.bank,
         filters=_filters(arguments),
@@ -119,6 +129,7 @@ async def tasks(toolkit: Toolkit, arguments: KnowledgeListArguments, _context: C
 
 
 async def change_task(toolkit: Toolkit, arguments: TaskArguments, _context: Context) -> TaskView:
+    """Change the status, priority or detail of a task."""
     given = {
         name: getattr(arguments, name)
         for name in ("status", "priority", "detail")
@@ -129,7 +140,10 @@ async def change_task(toolkit: Toolkit, arguments: TaskArguments, _context: Cont
     return task_of(await toolkit.engine.change_task(arguments.bank, arguments.id, **given))
 
 
-async def risks(toolkit: Toolkit, arguments: KnowledgeListArguments, _context: Context) -> Risks:
+async def list_risks(
+    toolkit: Toolkit, arguments: KnowledgeListArguments, _context: Context
+) -> Risks:
+    """Risks by status."""
     found, total = await toolkit.engine.risks(
         arguments.bank,
         filters=_filters(arguments),
@@ -140,13 +154,17 @@ async def risks(toolkit: Toolkit, arguments: KnowledgeListArguments, _context: C
 
 
 async def change_risk(toolkit: Toolkit, arguments: StatusArguments, _context: Context) -> RiskView:
+    """Set the status of a risk."""
     changed = await toolkit.engine.change_risk(
         arguments.bank, arguments.id, status=arguments.status
     )
     return risk_of(changed)
 
 
-async def skills(toolkit: Toolkit, arguments: KnowledgeListArguments, _context: Context) -> Skills:
+async def list_skills(
+    toolkit: Toolkit, arguments: KnowledgeListArguments, _context: Context
+) -> Skills:
+    """Skills, the most recent ones first."""
     found = await toolkit.engine.skills(
         arguments.bank, filters=_filters(arguments), limit=arguments.limit
     )
@@ -154,76 +172,17 @@ async def skills(toolkit: Toolkit, arguments: KnowledgeListArguments, _context: 
 
 
 def operations(toolkit: Toolkit) -> list[Operation]:
-    bank = "/banks/{bank}"
+    add = partial(operation, service=toolkit, tag=TAG)
+    change = partial(add, "PATCH", idempotent=True, example={"status": "resolved"})
+    cards, tasks, risks = "/banks/{bank}/cards", "/banks/{bank}/tasks", "/banks/{bank}/risks"
     return [
-        _reading("list_cards", f"{bank}/cards", "Cards by status.", partial(cards, toolkit), Cards),
-        _reading(
-            "get_card",
-            f"{bank}/cards/{{id}}",
-            "A card with its evidence.",
-            partial(card, toolkit),
-            CardView,
-            IdArguments,
-        ),
-        _reading(
-            "get_card_history",
-            f"{bank}/cards/{{id}}/history",
-            "The versions of a card.",
-            partial(history, toolkit),
-            CardHistory,
-            IdArguments,
-        ),
-        _changing(
-            "change_card",
-            f"{bank}/cards/{{id}}",
-            "Set the status of a card.",
-            partial(change_card, toolkit),
-            CardView,
-        ),
-        _reading("list_tasks", f"{bank}/tasks", "Tasks by status.", partial(tasks, toolkit), Tasks),
-        _changing(
-            "change_task",
-            f"{bank}/tasks/{{id}}",
-            "Change the status, priority or detail of a task.",
-            partial(change_task, toolkit),
-            TaskView,
-            TaskArguments,
-        ),
-        _reading("list_risks", f"{bank}/risks", "Risks by status.", partial(risks, toolkit), Risks),
-        _changing(
-            "change_risk",
-            f"{bank}/risks/{{id}}",
-            "Set the status of a risk.",
-            partial(change_risk, toolkit),
-            RiskView,
-        ),
-        _reading("list_skills", f"{bank}/skills", "Skills.", partial(skills, toolkit), Skills),
+        add("GET", cards, list_cards),
+        add("GET", f"{cards}/{{id}}", get_card),
+        add("GET", f"{cards}/{{id}}/history", get_card_history),
+        change(f"{cards}/{{id}}", change_card),
+        add("GET", tasks, list_tasks),
+        change(f"{tasks}/{{id}}", change_task),
+        add("GET", risks, list_risks),
+        change(f"{risks}/{{id}}", change_risk),
+        add("GET", "/banks/{bank}/skills", list_skills),
     ]
-
-
-def _reading(
-    name: str,
-    path: str,
-    about: str,
-    run: partial[Any],
-    output: type[Struct],
-    arguments: type[Struct] = KnowledgeListArguments,
-) -> Operation:
-    spec = ToolSpec(
-        name=name, description=about, arguments=arguments, run=run, output=output, read_only=True
-    )
-    return Operation(verb="GET", path=path, tag=TAG, spec=spec)
-
-
-def _changing(
-    name: str,
-    path: str,
-    about: str,
-    run: partial[Any],
-    output: type[Struct],
-    arguments: type[Struct] = StatusArguments,
-) -> Operation:
-    spec = ToolSpec(
-        name=name, description=about, arguments=arguments, run=run, output=output, idempotent=True
-    )
-    return Operation(verb="PATCH", path=path, tag=TAG, spec=spec, example={"status": "resolved"})

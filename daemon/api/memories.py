@@ -7,15 +7,16 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from daemon.api.filters import FilterArguments, is_empty, milliseconds
-from daemon.api.operation import Operation
+from daemon.api.operation import Operation, operation
 from daemon.api.views import Memory, cursor_of, memory_of, position_of, version_of
 from daemon.tools.answer_size import fitting
+from daemon.tools.authority import authorise
 from daemon.tools.context import Context
 from daemon.tools.errors import ArgumentsRefused
-from daemon.tools.specification import ToolSpec
 from daemon.tools.toolkit import Toolkit, iso, provenance
 from store.errors import ItemChanged
 from store.model import Forgotten, NewMemory
+from store.undo import moved_to
 
 TAG = "memories"
 SOURCE = "api"
@@ -24,10 +25,11 @@ ENVELOPE_BYTES = 1024
 
 
 class MemoryListArguments(FilterArguments, frozen=True, kw_only=True):
+    """`cursor` continues after a page; `offset` jumps, and shifts when memories are added."""
+
     bank: str
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
     cursor: str | None = None
-    #: Memories to skip; for lists that jump. A cursor is better for reading page after page.
     offset: Annotated[int, Meta(ge=0)] = 0
 
 
@@ -110,9 +112,10 @@ class Restored(Struct, frozen=True, kw_only=True):
 async def list_memories(
     toolkit: Toolkit, arguments: MemoryListArguments, _context: Context
 ) -> Memories:
-    before = position_of(arguments.cursor) or None
-    if before is not None and arguments.offset:
+    """Memories, newest first, with filters and a cursor or an offset."""
+    if arguments.offset and arguments.cursor is not None:
         raise ArgumentsRefused("offset: must not be given together with cursor")
+    before = position_of(arguments.cursor) or None
     page = await toolkit.engine.recent(
         arguments.bank,
         kinds=arguments.kinds,
@@ -127,11 +130,13 @@ async def list_memories(
     return Memories(memories=shown, total=page.total, next_cursor=cursor_of(last))
 
 
-async def get(toolkit: Toolkit, arguments: MemoryArguments, _context: Context) -> Memory:
+async def get_memory(toolkit: Toolkit, arguments: MemoryArguments, _context: Context) -> Memory:
+    """A memory with its provenance and version."""
     return memory_of(await toolkit.engine.get(arguments.bank, arguments.id))
 
 
-async def add(toolkit: Toolkit, arguments: AddArguments, context: Context) -> Added:
+async def add_memory(toolkit: Toolkit, arguments: AddArguments, context: Context) -> Added:
+    """Store a memory. The bank is created if it does not exist."""
     occurred = arguments.occurred_at
     put = await toolkit.engine.put(
         arguments.bank,
@@ -153,8 +158,8 @@ async def add(toolkit: Toolkit, arguments: AddArguments, context: Context) -> Ad
     return Added(memory=memory_of(item), known=put.duplicate)
 
 
-async def edit(toolkit: Toolkit, arguments: EditArguments, _context: Context) -> Memory:
-    """Change fields of a memory, unless somebody else changed it since it was read."""
+async def edit_memory(toolkit: Toolkit, arguments: EditArguments, _context: Context) -> Memory:
+    """Change a memory. With If-Match, only this version is changed."""
     given = {
         name: getattr(arguments, name)
         for name in ("text", "title", "tags", "status", "metadata")
@@ -172,12 +177,15 @@ async def edit(toolkit: Toolkit, arguments: EditArguments, _context: Context) ->
     return memory_of(await toolkit.engine.change(arguments.bank, arguments.id, **given))
 
 
-async def forget(toolkit: Toolkit, arguments: MemoryArguments, _context: Context) -> Forgot:
+async def forget_memory(toolkit: Toolkit, arguments: MemoryArguments, _context: Context) -> Forgot:
+    """Forget a memory. The undo token brings it back for a day."""
     return _forgot(await toolkit.engine.forget(arguments.bank, [arguments.id]))
 
 
-async def forget_many(toolkit: Toolkit, arguments: ForgetArguments, _context: Context) -> Forgot:
-    """Forget the named memories, or all that match. A dry run only counts them."""
+async def forget_memories(
+    toolkit: Toolkit, arguments: ForgetArguments, _context: Context
+) -> Forgot:
+    """Forget many memories, by id or by condition. A dry run only counts them."""
     where = arguments.where
     if bool(arguments.ids) == (where is not None):
         raise ArgumentsRefused("ids: give either ids or where")
@@ -200,7 +208,13 @@ async def forget_many(toolkit: Toolkit, arguments: ForgetArguments, _context: Co
     )
 
 
-async def undo(toolkit: Toolkit, arguments: UndoArguments, _context: Context) -> Restored:
+async def undo_forget(toolkit: Toolkit, arguments: UndoArguments, context: Context) -> Restored:
+    """Undo a forget, a move or a change of tags."""
+    target = moved_to(arguments.undo)
+    for bank in await toolkit.engine.banks() if target is not None else ():
+        if bank.id == target:
+            authorise(context.principal, bank.name, writes=True)
+            context.changed(bank.name)
     return Restored(restored=await toolkit.engine.undo(arguments.bank, arguments.undo))
 
 
@@ -210,104 +224,18 @@ def _forgot(forgotten: Forgotten) -> Forgot:
 
 
 def operations(toolkit: Toolkit) -> list[Operation]:
-    all_memories = "/banks/{bank}/memories"
-    one = f"{all_memories}/{{id}}"
+    add = partial(operation, service=toolkit, tag=TAG)
+    every, one = "/banks/{bank}/memories", "/banks/{bank}/memories/{id}"
+    new = {"text": "We release on Fridays", "tags": ["release"]}
+    edited = {"text": "We release on Thursdays"}
+    chosen = {"where": {"tags": ["draft"]}, "dry_run": True}
+    token = {"undo": "undo_0123456789abcdef"}
     return [
-        Operation(
-            verb="GET",
-            path=all_memories,
-            tag=TAG,
-            spec=ToolSpec(
-                name="list_memories",
-                description="Memories, newest first, with filters and a cursor.",
-                arguments=MemoryListArguments,
-                run=partial(list_memories, toolkit),
-                output=Memories,
-                read_only=True,
-            ),
-        ),
-        Operation(
-            verb="POST",
-            path=all_memories,
-            tag=TAG,
-            status=201,
-            example={"text": "We release on Fridays", "tags": ["release"]},
-            spec=ToolSpec(
-                name="add_memory",
-                description="Store a memory. The bank is created if it does not exist.",
-                arguments=AddArguments,
-                run=partial(add, toolkit),
-                output=Added,
-            ),
-        ),
-        Operation(
-            verb="GET",
-            path=one,
-            tag=TAG,
-            has_version=True,
-            spec=ToolSpec(
-                name="get_memory",
-                description="A memory with its provenance and version.",
-                arguments=MemoryArguments,
-                run=partial(get, toolkit),
-                output=Memory,
-                read_only=True,
-            ),
-        ),
-        Operation(
-            verb="PATCH",
-            path=one,
-            tag=TAG,
-            has_version=True,
-            example={"text": "We release on Thursdays"},
-            spec=ToolSpec(
-                name="edit_memory",
-                description="Change a memory. With If-Match, only this version is changed.",
-                arguments=EditArguments,
-                run=partial(edit, toolkit),
-                output=Memory,
-                idempotent=True,
-            ),
-        ),
-        Operation(
-            verb="DELETE",
-            path=one,
-            tag=TAG,
-            spec=ToolSpec(
-                name="forget_memory",
-                description="Forget a memory. The undo token brings it back for a day.",
-                arguments=MemoryArguments,
-                run=partial(forget, toolkit),
-                output=Forgot,
-                destructive=True,
-            ),
-        ),
-        Operation(
-            verb="POST",
-            path="/banks/{bank}/forget",
-            tag=TAG,
-            example={"where": {"tags": ["draft"]}, "dry_run": True},
-            spec=ToolSpec(
-                name="forget_memories",
-                description="Forget many memories, by id or by condition, with one undo token.",
-                arguments=ForgetArguments,
-                run=partial(forget_many, toolkit),
-                output=Forgot,
-                destructive=True,
-            ),
-        ),
-        Operation(
-            verb="POST",
-            path="/banks/{bank}/undo",
-            tag=TAG,
-            example={"undo": "undo_0123456789abcdef"},
-            spec=ToolSpec(
-                name="undo_forget",
-                description="Bring back the memories of one forget.",
-                arguments=UndoArguments,
-                run=partial(undo, toolkit),
-                output=Restored,
-                fields={"token": "undo"},
-            ),
-        ),
+        add("GET", every, list_memories),
+        add("POST", every, add_memory, status=201, example=new),
+        add("GET", one, get_memory, has_version=True),
+        add("PATCH", one, edit_memory, has_version=True, idempotent=True, example=edited),
+        add("DELETE", one, forget_memory),
+        add("POST", "/banks/{bank}/forget", forget_memories, destroys=True, example=chosen),
+        add("POST", "/banks/{bank}/undo", undo_forget, example=token, fields={"token": "undo"}),
     ]

@@ -5,9 +5,11 @@ operation is decoded, authorised, limited and recorded like any other tool call.
 their other arguments from the query, POST and PATCH from the JSON body.
 """
 
+import inspect
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Literal, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -43,6 +45,10 @@ class Operation(Struct, frozen=True, kw_only=True, eq=False):
     example: Mapping[str, Any] | None = None
     #: Whether only the owner may call it, whatever bank it names.
     for_owner: bool = False
+    #: Whether it may take longer than `limits.call_seconds`.
+    is_long: bool = False
+    #: Whether the result names a file, which is the body of the response.
+    has_file: bool = False
     #: Whether the result has a version, which `ETag` repeats and `If-Match` may require.
     has_version: bool = False
 
@@ -54,6 +60,57 @@ class Operation(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def takes_body(self) -> bool:
         return self.verb in ("POST", "PATCH")
+
+
+def operation(
+    verb: Verb,
+    path: str,
+    run: Callable[..., Any],
+    *,
+    service: Any,
+    tag: str,
+    status: int = 200,
+    example: Mapping[str, Any] | None = None,
+    for_owner: bool = False,
+    has_version: bool = False,
+    has_file: bool = False,
+    is_long: bool = False,
+    reads: bool | None = None,
+    destroys: bool | None = None,
+    idempotent: bool = False,
+    fields: Mapping[str, str] | None = None,
+) -> Operation:
+    """The operation that a function `run(service, arguments, context)` performs.
+
+    Its name and its docstring are the name and the description of the operation, and its type hints
+    are the types of the arguments and of the result. `fields` maps engine fields to arguments.
+    """
+    hints = get_type_hints(run)
+    arguments: type[Struct] = hints[list(inspect.signature(run).parameters)[1]]
+    is_reading = verb == "GET" if reads is None else reads
+    return Operation(
+        verb=verb,
+        path=path,
+        tag=tag,
+        status=status,
+        example=example,
+        for_owner=for_owner,
+        has_version=has_version,
+        has_file=has_file,
+        is_long=is_long,
+        spec=ToolSpec(
+            name=run.__name__,
+            description=" ".join(inspect.cleandoc(run.__doc__ or "").split()),
+            arguments=arguments,
+            run=partial(run, service),
+            output=hints["return"],
+            read_only=is_reading,
+            destructive=verb == "DELETE" if destroys is None else destroys,
+            idempotent=idempotent,
+            fields=fields or {},
+            uses_bank="bank" in arguments.__struct_fields__,
+        ),
+    )
 
 
 class BoundOperation:

@@ -7,12 +7,11 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from daemon.api.filters import FilterArguments
-from daemon.api.operation import Operation
+from daemon.api.operation import Operation, operation
 from daemon.api.views import Memory, memory_of
 from daemon.tools.answer_size import fitting
 from daemon.tools.context import Context
 from daemon.tools.errors import ArgumentsRefused
-from daemon.tools.specification import ToolSpec
 from daemon.tools.toolkit import Toolkit
 from store.model import Filters, Hit, Mode, Query
 
@@ -61,7 +60,10 @@ class Answer(Struct, frozen=True, kw_only=True):
     degraded: tuple[str, ...]
 
 
-async def search(toolkit: Toolkit, arguments: SearchArguments, _context: Context) -> Answer:
+async def search_memories(
+    toolkit: Toolkit, arguments: SearchArguments, _context: Context
+) -> Answer:
+    """Search a bank by words and meaning, with an explanation of each hit."""
     if not arguments.query.strip():
         raise ArgumentsRefused("query: must not be empty")
     where = arguments.where
@@ -105,20 +107,15 @@ def _match(hit: Hit) -> Match:
 
 
 def operations(toolkit: Toolkit) -> list[Operation]:
+    add = partial(operation, service=toolkit, tag=TAG)
+    question = {"query": "when do we release?", "explain": True, "near_misses": 3}
     return [
-        Operation(
-            verb="POST",
-            path="/banks/{bank}/search",
-            tag=TAG,
-            example={"query": "when do we release?", "explain": True, "near_misses": 3},
-            spec=ToolSpec(
-                name="search_memories",
-                description="Search a bank by words and meaning, with an explanation of each hit.",
-                arguments=SearchArguments,
-                run=partial(search, toolkit),
-                output=Answer,
-                read_only=True,
-                fields={"text": "query"},
-            ),
+        add(
+            "POST",
+            "/banks/{bank}/search",
+            search_memories,
+            reads=True,
+            example=question,
+            fields={"text": "query"},
         )
     ]

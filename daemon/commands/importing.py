@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import argparse
 
     from daemon.importing.record import ForeignKind
-    from daemon.importing.staging import Staged
 
 STREAM: Final = "-"
 DEFAULT_BANK: Final = "default"
@@ -97,32 +96,42 @@ def _copy_stdin(path: Path) -> None:
 def _import(
     chosen: SimpleNamespace, settings: Settings, run_locally: LocalRunner, name: str
 ) -> dict[str, Any]:
-    from daemon.importing import detection, report
+    from daemon.importing.preparing import prepare
+    from daemon.importing.record import WrongKind
 
     kind, path = _resolve(chosen.kind, chosen.path)
-    progress = ProgressBar("import", is_shown=sys.stderr.isatty() and not chosen.json)
+    is_shown = sys.stderr.isatty() and not chosen.json
+    reading = ProgressBar("import: reading", is_shown=is_shown, unit="entries")
     try:
-        if _is_exported(path):
-            return _import_own(path, chosen, settings, run_locally, name, progress)
-        if kind is None:
-            kind = detection.detect(path)
-        if kind is None:
-            raise Exit(
-                USAGE,
-                f"{path}: is of no known kind; it looks like {detection.describe(path)}; name the"
-                " kind with --from; nothing was imported",
-            )
-        why = detection.refusal(kind, path)
-        if why is not None:
-            raise Exit(USAGE, f"{path}: {why}; nothing was imported")
         with tempfile.TemporaryDirectory(prefix="recalld-import-") as directory:
-            file = Path(directory) / "staged.jsonl"
-            staged = _stage(kind, path, file, chosen.secrets, name, progress)
-            result = _execute(file, chosen, settings, run_locally, name, progress)
+            prepared = prepare(
+                path,
+                None if kind is None else kind.name,
+                Path(directory),
+                bank=name,
+                policy=chosen.secrets,
+                now=time.time_ns() // 1_000_000,
+                progress=reading.update,
+            )
+            reading.clear()
+            progress = ProgressBar("import", is_shown=is_shown)
+            try:
+                result = _execute(prepared.file, chosen, settings, run_locally, name, progress)
+            finally:
+                progress.clear()
+    except WrongKind as wrong:
+        raise Exit(USAGE, f"{path}: {_with_flag(str(wrong))}; nothing was imported") from None
+    except OSError as error:
+        raise Exit(CANNOT_CREATE, f"{error.filename or path}: {error.strerror}") from None
     finally:
-        progress.clear()
-    return report.build(
-        kind, str(path), staged, result, policy=chosen.secrets, is_detected=chosen.kind is None
+        reading.clear()
+    return prepared.report(result)
+
+
+def _with_flag(message: str) -> str:
+    """A message about the kind of a file in the words of the command line."""
+    return message.replace("name the kind", "name the kind with --from").replace(
+        "leave out the kind", "leave out --from"
     )
 
 
@@ -153,24 +162,6 @@ def _resolve(name: str | None, path: str | None) -> "tuple[ForeignKind | None, P
     raise Exit(USAGE, f"--from {kind.name}: name the file or folder to import{looked}")
 
 
-def _stage(
-    kind: "ForeignKind", path: Path, file: Path, policy: str, name: str, progress: ProgressBar
-) -> "Staged":
-    from daemon.importing.record import WrongKind
-    from daemon.importing.staging import Stager
-
-    try:
-        descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with os.fdopen(descriptor, "wb") as target:
-            now = time.time_ns() // 1_000_000
-            stager = Stager(kind, target, name, policy=policy, now=now)  # type: ignore[arg-type]
-            return stager.stage(kind.read(path), progress.update)
-    except WrongKind as wrong:
-        raise Exit(USAGE, f"{path}: {wrong}; nothing was imported") from None
-    except OSError as error:
-        raise Exit(CANNOT_CREATE, f"{error.filename or path}: {error.strerror}") from None
-
-
 def _execute(
     file: Path,
     chosen: SimpleNamespace,
@@ -182,47 +173,3 @@ def _execute(
     verb = "preview" if chosen.dry_run else "import"
     request = {"verb": verb, "bank": name, "path": str(file)}
     return execute("bank", request, settings, run_locally, progress.update)
-
-
-def _is_exported(path: Path) -> bool:
-    """Whether a file is one that `recalld export` wrote as JSON lines."""
-    from daemon.importing import foreign_files
-    from daemon.importing.values import object_of
-
-    try:
-        first = foreign_files.first_line(path) if path.is_file() else None
-    except OSError as error:
-        raise Exit(CANNOT_CREATE, f"{path}: {error.strerror}") from None
-    return object_of(first).get("format") == "recalld-bank"
-
-
-def _import_own(
-    path: Path,
-    chosen: SimpleNamespace,
-    settings: Settings,
-    run_locally: LocalRunner,
-    name: str,
-    progress: ProgressBar,
-) -> dict[str, Any]:
-    """Import recalld's own export. Its items are taken as they are, secrets included."""
-    if chosen.kind not in (None, "jsonl"):
-        raise Exit(
-            USAGE,
-            f"{path}: is not data of {chosen.kind}: it is an export of recalld; leave out --from;"
-            " nothing was imported",
-        )
-    from daemon.importing import report
-    from daemon.importing.files.jsonl import KIND
-    from daemon.importing.staging import Staged
-
-    result = _execute(path, chosen, settings, run_locally, name, progress)
-    counts = result["createdByType"], result["knownByType"]
-    staged = Staged(found=sum(report.entries(each) for each in counts))
-    built = report.build(
-        KIND, str(path), staged, result, policy="keep", is_detected=chosen.kind is None
-    )
-    if result["edited"]:
-        built["warnings"].append(
-            "its lines do not fit its digest: it was edited, or damaged in transport"
-        )
-    return built

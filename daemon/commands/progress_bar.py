@@ -1,7 +1,7 @@
 """A progress bar on a terminal, for work that may take longer than a second.
 
 Work with a known size shows a bar with counts. Other work shows the elapsed time after a second,
-which a thread updates. Standard library only.
+which a thread updates, and a count if it has a unit. Standard library only.
 """
 
 import sys
@@ -17,8 +17,9 @@ WIDTH: Final = 24
 class ProgressBar:
     """One line on stderr, cleared at the end; `update` may be called from any thread."""
 
-    def __init__(self, label: str, *, is_shown: bool) -> None:
+    def __init__(self, label: str, *, is_shown: bool, unit: str = "") -> None:
         self._label = label
+        self._unit = unit
         self._is_shown = is_shown
         self._started = time.monotonic()
         self._drawn_at = float("-inf")
@@ -65,13 +66,14 @@ class ProgressBar:
             if self._is_over.is_set() or is_early:
                 return
             self._drawn_at = now
-            self._write(line(self._label, *self._counts, now - self._started))
+            self._write(line(self._label, *self._counts, now - self._started, self._unit))
 
 
-def line(label: str, done: int, total: int, seconds: float) -> str:
-    """The text of the line: a bar if the total is known, else the elapsed time."""
+def line(label: str, done: int, total: int, seconds: float, unit: str = "") -> str:
+    """The text of the line: a bar if the total is known, else a count and the elapsed time."""
     if total <= 0:
-        return f"{label}: {seconds:.0f} s"
+        count = f"{done:,} {unit}  " if unit and done else ""
+        return f"{label}: {count}{seconds:.0f} s"
     done = min(done, total)
     full = WIDTH * done // total
     bar = f"[{'#' * full}{'.' * (WIDTH - full)}]"

@@ -89,6 +89,7 @@ class Settings:
         self.scripts = _read_scripts(directories, values)
         self.bank: str = values["server.bank"]
         self.api_key: str = values["server.api_key"]
+        self.skill_banks: tuple[str, ...] = values["server.skill_banks"]
         self.fixtures: bool = values["server.fixtures"]
         self.socket = socket_path(directories, values["server.socket"])
         #: Whether the socket is in a directory that recalld creates and keeps private.

@@ -347,6 +347,13 @@ SETTINGS: Final = (
         "api_key that `awareness_get_agent_prompt` requires; none by default",
     ),
     Setting(
+        "server.skill_banks",
+        ("RECALLD_SKILL_BANKS",),
+        (),
+        names,
+        "banks whose skills `awareness_init` delivers in every bank, as installed memories",
+    ),
+    Setting(
         "server.fixtures",
         ("RECALLD_FIXTURES",),
         False,

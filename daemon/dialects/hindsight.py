@@ -12,7 +12,7 @@ from functools import partial
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from daemon.tools.answer_size import ANSWER_BYTES
 from daemon.tools.context import Context
@@ -34,6 +34,9 @@ MOST_HITS: Final = 100
 #: A fact below this score, or below this share of the best score, is not about the question.
 LEAST_SCORE: Final = 0.08
 LEAST_SHARE: Final = 0.3
+#: Facts found by words alone while vectors are being computed.
+MOST_WORDS: Final = 5
+PENDING: Final = "New facts are still being indexed; until then they are found by words only."
 #: Characters before the first match that a cut passage begins with.
 LEAD_CHARACTERS: Final = 40
 #: Room for the JSON around the facts.
@@ -75,6 +78,8 @@ class Fact(Struct, frozen=True, kw_only=True):
 
 class Facts(Struct, frozen=True, kw_only=True):
     results: list[Fact]
+    #: Only while the answer may be incomplete.
+    note: str | UnsetType = UNSET
 
 
 async def put(toolkit: Toolkit, arguments: PutArguments, context: Context) -> str:
@@ -99,10 +104,18 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, _context: Context
     found = await toolkit.engine.search(
         Query(bank=arguments.bank_id, text=arguments.query, limit=limit, min_score=LEAST_SCORE)
     )
+    is_pending = "vectors-pending" in found.degraded
+    if is_pending and not found.hits:
+        # Scores are low without vectors, so the facts that share words are the best answer.
+        words = Query(
+            bank=arguments.bank_id, text=arguments.query, mode="keyword", limit=MOST_WORDS
+        )
+        found = await toolkit.engine.search(words)
     hits = _relevant(found.hits)
     work = partial(pack, hits, arguments.max_tokens, toolkit.answer_bytes)
     characters = sum(len(hit.item.text) for hit in hits)
-    return Facts(results=await offload(work, characters // 8))
+    results = await offload(work, characters // 8)
+    return Facts(results=results, note=PENDING if is_pending else UNSET)
 
 
 def _relevant(hits: Sequence[Hit]) -> list[Hit]:

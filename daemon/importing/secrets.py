@@ -12,12 +12,15 @@ from typing import Any, Final, Literal, NamedTuple, cast
 Policy = Literal["skip", "redact", "keep"]
 POLICIES: Final[tuple[Policy, ...]] = ("skip", "redact", "keep")
 
-#: A quick test that every text with a secret passes.
-_HINT: Final = re.compile(
-    r"AKIA|ASIA|gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-|sk-|[rs]k_(?:live|test)_|AIza|eyJ|"
-    r"-----BEGIN|npm_|pypi-|hf_|SG\.|ya29\.|://|"
-    r"(?i:passw|pwd|secret|(?:access|auth)[_-]?token|api[_ -]?key|bearer)",
-)
+LABELLED: Final = "labelled secret"
+
+#: Every secret with a known form contains one of these, and every labelled one a label. Looking for
+#: them takes a small part of the time that the patterns take.
+_MARKS: Final = (
+    "AKIA", "ASIA", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "xox", "sk-",
+    "k_live_", "k_test_", "AIza", "eyJ", "-----BEGIN", "npm_", "pypi-", "hf_", "SG.", "ya29.", "://",
+)  # fmt: skip
+_LABELS: Final = ("passw", "pwd", "secret", "token", "key", "bearer")
 
 _PATTERNS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     ("private key", re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[A-Za-z0-9+/=\s:,.-]*")),
@@ -41,7 +44,7 @@ _PATTERNS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     ),
     ("password in a URL", re.compile(r"://[^\s:/@]{1,64}:(?P<secret>[^\s:/@]{3,128})@")),
     (
-        "labelled secret",
+        LABELLED,
         re.compile(
             r"(?i:\b(?:password|passwd|pwd|secret|client[_-]secret|api[_ -]?key|access[_-]?token|"
             r"auth[_-]?token|bearer)\b)[\"']?[ \t]{0,4}(?:[:=]|is)?[ \t]{0,4}"
@@ -61,16 +64,27 @@ class Secret(NamedTuple):
 
 def secrets_in(text: str) -> list[Secret]:
     """The secrets of a text, in no particular order; places may overlap."""
-    if _HINT.search(text) is None:
+    has_mark = _has_any(text, _MARKS)
+    has_label = _has_any(text.lower(), _LABELS)
+    if not has_mark and not has_label:
         return []
     found: list[Secret] = []
     for name, pattern in _PATTERNS:
+        if not (has_label if name == LABELLED else has_mark):
+            continue
         for match in pattern.finditer(text):
             group = "secret" if "secret" in pattern.groupindex else 0
             start, end = match.span(group)
-            if name != "labelled secret" or _is_random(match[group].strip("\"'")):
+            if name != LABELLED or _is_random(match[group].strip("\"'")):
                 found.append(Secret(name, start, end))
     return found
+
+
+def _has_any(text: str, words: tuple[str, ...]) -> bool:
+    for word in words:  # noqa: SIM110  (any() with a generator takes twice as long)
+        if word in text:
+            return True
+    return False
 
 
 def redacted(text: str) -> str:

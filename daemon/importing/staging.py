@@ -188,10 +188,12 @@ class Stager:
     def _secrets(self, values: tuple[Any, ...]) -> set[str]:
         names: set[str] = set()
         for value in values:
-            if isinstance(value, str):
-                names |= {secret.name for secret in secrets_in(value)}
-            elif value:
-                names |= names_in_value(value)
+            if value:
+                found = secrets_in(value) if isinstance(value, str) else None
+                if found:
+                    names |= {secret.name for secret in found}
+                elif found is None:
+                    names |= names_in_value(value)
         return names
 
     def _count_secrets(self, where: str, names: set[str]) -> None:

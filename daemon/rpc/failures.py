@@ -17,11 +17,13 @@ from daemon.tools.authority import Forbidden
 from daemon.tools.bound_tool import BoundTool
 from daemon.tools.errors import (
     ArgumentsRefused,
+    Conflict,
     Denied,
     Missing,
     ScriptFailed,
     ScriptTimedOut,
     ToolFailure,
+    Unavailable,
 )
 from protocol.errors import ErrorObject, Fault, ProtocolError, error_object, sentence
 from protocol.mcp import CallToolResult, error_result
@@ -113,6 +115,8 @@ FAULTS: Final[tuple[tuple[type[Exception], Fault, int], ...]] = (
     (Missing, Fault.INTERNAL_ERROR, 404),
     (ScriptTimedOut, Fault.INTERNAL_ERROR, 408),
     (ScriptFailed, Fault.INTERNAL_ERROR, 500),
+    (Conflict, Fault.INTERNAL_ERROR, 409),
+    (Unavailable, Fault.INTERNAL_ERROR, 503),
     (ToolFailure, Fault.INTERNAL_ERROR, 400),
     (TextTooLong, Fault.INVALID_PARAMS, 413),
     (InvalidInput, Fault.INVALID_PARAMS, 400),
@@ -206,7 +210,7 @@ def failure_for(failure: Exception, revision: Revision | None, **where: Any) -> 
         reason = error.message
     else:
         reason = sentence(str(failure))
-    has_own_code = isinstance(failure, (Missing, ScriptTimedOut))
+    has_own_code = isinstance(failure, (Missing, ScriptTimedOut, Conflict, Unavailable))
     is_tool_error = isinstance(failure, ToolFailure) and not has_own_code
     return Failure(
         error=error,

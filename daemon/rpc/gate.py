@@ -20,6 +20,7 @@ import anyio
 import structlog
 from msgspec import Struct
 
+from daemon.operations.activity import Activity
 from daemon.operations.metrics import Meter
 from daemon.operations.tracing import Tracer, trace_id
 from daemon.rpc.congestion import Congestion
@@ -105,11 +106,13 @@ class Gate(Watched):
         self._verbose = verbose
         self._tracer = tracer
         self._meter: Meter | None = None
+        self._activity: Activity | None = None
         self._is_timed = verbose
 
-    def measure(self, meter: Meter) -> None:
-        """Count calls from now on. Only HTTP exposes metrics, so only HTTP asks for this."""
+    def measure(self, meter: Meter, activity: Activity) -> None:
+        """Count calls from now on. Only HTTP shows the figures, so only HTTP asks for this."""
         self._meter = meter
+        self._activity = activity
         self._is_timed = True
 
     def count_unsent(self, count: Callable[[], int]) -> None:
@@ -205,18 +208,21 @@ class Gate(Watched):
     # --- the outcome -------------------------------------------------------------------------
 
     def _failed(self, error: Exception, call: Call, caller: GateCaller, started: float) -> Failure:
-        if self._meter is not None:
-            self._meter.call_done(call.method, call.tool, "error", self._clock() - started)
+        self._record(call, "error", self._clock() - started)
         failure = failure_for(error, call.revision, method=call.method, session=caller.session_id)
         log.info("call.refused", code=failure.error.code, **_log_fields(call, caller))
         return failure
 
     def _succeeded(self, call: Call, caller: GateCaller, started: float) -> None:
         seconds = self._clock() - started
-        if self._meter is not None:
-            self._meter.call_done(call.method, call.tool, "ok", seconds)
+        self._record(call, "ok", seconds)
         if self._verbose:
             log.debug("call.done", ms=round(seconds * 1000, 3), **_log_fields(call, caller))
+
+    def _record(self, call: Call, outcome: str, seconds: float) -> None:
+        if self._meter is not None and self._activity is not None:
+            self._meter.call_done(call.method, call.tool, outcome, seconds)
+            self._activity.call_done(call.method, call.tool, seconds, len(call.params))
 
 
 class Pending:

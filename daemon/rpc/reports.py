@@ -1,18 +1,30 @@
-"""Health and status reports: `health/check`, `/health/ready`, `/metrics` and `recalld status`."""
+"""Reports on the daemon: health and status, for MCP, HTTP, the REST API and `recalld status`."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import UNSET
 
+from daemon.api.administration.system import (
+    CallCounts,
+    ClientView,
+    HealthProblem,
+    HealthReport,
+    Latency,
+    SearchLatency,
+    SlowCallView,
+)
 from daemon.config import Settings
+from daemon.operations.activity import Activity, percentile
 from daemon.operations.health import Health, LimiterState, SessionCounts, memory_use
+from daemon.operations.remedies import remedy_for
 from daemon.rpc.connections import Connections
 from daemon.rpc.gate import Gate
 from daemon.rpc.limiter import Clock, Limiter
 from daemon.rpc.sessions import SessionKeeper
 from daemon.tools.surface import Surface
+from daemon.tools.toolkit import iso
 from daemon.version import VERSION
 from store.model import EngineHealth
 
@@ -52,18 +64,15 @@ class HealthReporter:
 
     async def report(self, surface: Surface) -> Health:
         """Measure everything now."""
-        if self._sessions.trouble:
-            await self._sessions.flush()  # the problem may be over; saving again is the test
+        degraded = await self.degraded()
         total = await self._sessions.total()
         engine = self._engine()
         trouble = self._sessions.trouble
-        problems = [trouble, *(check() for check in self._checks), *engine.degraded]
-        degraded = [problem for problem in problems if problem]
         pending = sum((await self._pending()).values())
         return Health(
             status="degraded" if degraded or not engine.is_ready else "healthy",
             version=VERSION,
-            uptime=int(self._clock() - self._started),
+            uptime=self.uptime,
             memory=memory_use(),
             sessions=SessionCounts(total=total, active=self._connections.active_sessions()),
             tools_registered=len(surface.tools),
@@ -74,6 +83,22 @@ class HealthReporter:
             degraded=degraded or UNSET,
             pending_vectors=pending or UNSET,
         )
+
+    async def degraded(self) -> list[str]:
+        """The names of everything that is degraded now."""
+        if self._sessions.trouble:
+            await self._sessions.flush()  # the problem may be over; saving again is the test
+        problems = [
+            self._sessions.trouble,
+            *(check() for check in self._checks),
+            *self._engine().degraded,
+        ]
+        return [problem for problem in problems if problem]
+
+    @property
+    def uptime(self) -> int:
+        """Seconds since the start."""
+        return int(self._clock() - self._started)
 
     def engine_gauges(self) -> list[tuple[str, str, float]]:
         """The engine's metrics: (name, help, value)."""
@@ -140,3 +165,98 @@ class StatusReporter:
                 if client is not None
             ],
         }
+
+
+#: The clients of a transport, as `Connected.describe` describes them.
+ClientLister = Callable[[], Iterable[dict[str, Any]]]
+
+
+class DaemonMonitor:
+    """Health, recent calls and clients for the REST API; implements `Monitor` there."""
+
+    def __init__(
+        self,
+        *,
+        engine: Callable[[], EngineHealth],
+        reporter: HealthReporter,
+        gate: Gate,
+        activity: Activity,
+        connections: Connections,
+        sessions: SessionKeeper,
+        pending: PendingVectors,
+    ) -> None:
+        self._engine = engine
+        self._reporter = reporter
+        self._gate = gate
+        self._activity = activity
+        self._sessions = sessions
+        self._pending = pending
+        self._listers: list[ClientLister] = [
+            lambda: [each for each in (peer.describe() for peer in connections) if each]
+        ]
+
+    def add_clients(self, lister: ClientLister) -> None:
+        """Register the clients of another transport."""
+        self._listers.append(lister)
+
+    async def health(self, *, for_owner: bool) -> HealthReport:
+        degraded = await self._reporter.degraded()
+        engine = self._engine()
+        status = "degraded" if degraded or not engine.is_ready else "healthy"
+        if not for_owner:
+            return HealthReport(status=status, version=VERSION)
+        activity = self._activity
+        times = [each.milliseconds for each in activity.searches]
+        return HealthReport(
+            status=status,
+            version=VERSION,
+            uptime_seconds=self._reporter.uptime,
+            rss_bytes=memory_use().rss,
+            engine="sqlite" if engine.storage.startswith("sqlite") else "postgres",
+            model=engine.embedder,
+            banks=engine.banks,
+            pending_vectors=sum((await self._pending()).values()),
+            problems=[
+                HealthProblem(text=text, remedy=remedy)
+                for text, remedy in map(remedy_for, degraded)
+            ],
+            calls=CallCounts(
+                per_minute=activity.per_minute(),
+                total=activity.total,
+                in_flight=max(0, self._gate.in_flight - 1),  # not the call that asks
+            ),
+            search_latency_ms=SearchLatency(
+                p50=percentile(times, 0.5),
+                p95=percentile(times, 0.95),
+                recent=[
+                    Latency(at=iso(each.at), ms=each.milliseconds) for each in activity.searches
+                ],
+            ),
+            slow_calls=[
+                SlowCallView(
+                    at=iso(each.at),
+                    name=each.name,
+                    milliseconds=each.milliseconds,
+                    length=each.length,
+                )
+                for each in reversed(activity.slow)
+            ],
+        )
+
+    async def clients(self) -> list[ClientView]:
+        found = [client for lister in self._listers for client in lister()]
+        return [await self._client(each) for each in found]
+
+    async def _client(self, described: dict[str, Any]) -> ClientView:
+        session = described["session"]
+        stored = None if session is None else await self._sessions.get(session)
+        return ClientView(
+            name=described["client"],
+            version=described["version"],
+            transport=described["transport"],
+            bank=described["bank"],
+            dialects=described["dialects"],
+            session=session,
+            connected_at=None if stored is None else iso(stored.created_at),
+            calls=0 if stored is None else stored.calls,
+        )

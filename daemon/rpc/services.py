@@ -10,9 +10,16 @@ from collections.abc import Callable, Mapping
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
+from daemon.api import preview
+from daemon.api.administration import sources as source_operations
+from daemon.api.administration import system
+from daemon.api.administration.sources import SourceService
+from daemon.api.events import EventHub
+from daemon.api.operation import Operation
 from daemon.api.registry import ApiOperations
 from daemon.config import Settings
 from daemon.memory.bank_administration import Caretaker
+from daemon.operations.activity import Activity
 from daemon.operations.metrics import Meter
 from daemon.operations.tracing import Tracer
 from daemon.rpc.caller import Surfaces
@@ -27,12 +34,20 @@ from daemon.rpc.methods.tasks import TaskMethods
 from daemon.rpc.methods.tools import ToolMethods
 from daemon.rpc.methods.utilities import UtilityMethods
 from daemon.rpc.peer import PeerServices
-from daemon.rpc.reports import HealthReporter, PendingVectors, StatusReporter, nothing_pending
+from daemon.rpc.reports import (
+    DaemonMonitor,
+    HealthReporter,
+    PendingVectors,
+    StatusReporter,
+    nothing_pending,
+)
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.shutdown import Shutdown
 from daemon.rpc.subscriptions import Subscriptions
 from daemon.rpc.tasks import TaskKeeper
 from daemon.sources.sync.keeper import Sources
+from daemon.sources.sync.state import RunProgress
+from daemon.tools.toolkit import iso
 from daemon.version import VERSION
 from protocol.mcp import ServerInfo
 from protocol.shape import Shaper
@@ -65,6 +80,9 @@ class Services(Struct, frozen=True, kw_only=True, eq=False):
     health: HealthReporter
     status: StatusReporter
     meter: Meter
+    activity: Activity
+    events: EventHub
+    monitor: DaemonMonitor
     #: The operations of the REST API for memories.
     api: ApiOperations
     sources: Sources | None = None
@@ -110,6 +128,7 @@ def make_services(
     sources: Sources | None = None,
     api: ApiOperations | None = None,
     pending: PendingVectors = nothing_pending,
+    now: Callable[[], int] = wall_clock,
 ) -> Services:
     """Create the services of one process; call it inside the event loop."""
     limiter = Limiter(limit=settings.requests_per_minute, clock=clock)
@@ -117,6 +136,8 @@ def make_services(
     gate.count_unsent(connections.unsent)
     gate.limit_principals(Limiter(limit=settings.principal_requests_per_minute, clock=clock))
     subscriptions = Subscriptions()
+    events = EventHub(lambda: iso(now()))
+    subscriptions.on_bank_changed = events.bank_changed
     if sources is not None:
         sources.on_change = subscriptions.bank_changed
     shutdown = Shutdown(connections)
@@ -136,6 +157,21 @@ def make_services(
         clock=clock,
         pending=pending,
     )
+    activity = Activity(now)
+    monitor = DaemonMonitor(
+        engine=engine,
+        reporter=health,
+        gate=gate,
+        activity=activity,
+        connections=connections,
+        sessions=sessions,
+        pending=pending,
+    )
+    if api is None:
+        api = ApiOperations(())
+    api.add([*system.operations(monitor), *preview.operations(surfaces)])
+    if sources is not None:
+        api.add(_source_operations(sources, tasks, events))
     shaper = Shaper(SERVER)
     calls_as_tasks = TaskKeeper(
         tasks, wall_clock, lambda task: subscriptions.task_changed(task.id, task.detail())
@@ -172,6 +208,18 @@ def make_services(
         health=health,
         status=status,
         meter=Meter(),
+        activity=activity,
+        events=events,
+        monitor=monitor,
         sources=sources,
-        api=api if api is not None else ApiOperations(()),
+        api=api,
     )
+
+
+def _source_operations(sources: Sources, tasks: TaskGroup, events: EventHub) -> list[Operation]:
+    def follow(name: str, progress: RunProgress, is_running: bool) -> None:
+        events.sync_went_on(
+            name, progress.phase, progress.done, progress.total, is_running=is_running
+        )
+
+    return source_operations.operations(SourceService(sources, tasks, follow))

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from store.errors import StoreError
-from store.model import Handle
+from store.model import Handle, Session
 from store.sessions import Sessions
 
 log: Final = structlog.get_logger()
@@ -202,6 +202,14 @@ class SessionKeeper:
             except StoreError:
                 self._unsaved[id] = session
                 raise
+
+    async def get(self, session: str) -> Session | None:
+        """A stored session; None if there is none, or if the store cannot read."""
+        try:
+            return await self._sessions.get(session)
+        except StoreError as failure:
+            self._note(failure)
+            return None
 
     async def total(self) -> int:
         """The number of stored sessions; 0 if the store cannot read."""

@@ -54,6 +54,8 @@ class Subscriptions:
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
         self._followers: list[Follower] = []
+        #: Called with the name of each bank that was written to.
+        self.on_bank_changed: Callable[[str], None] = lambda _bank: None
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -70,6 +72,7 @@ class Subscriptions:
 
     def bank_changed(self, bank: str) -> None:
         """Notify the clients that watch a bank after a write to it."""
+        self.on_bank_changed(bank)
         for uri in watched(bank):
             params: dict[str, object] = {"uri": uri}
             for follower in list(self._followers):

@@ -207,8 +207,4 @@ class TaskKeeper:
 
     def known(self, ids: list[str], principal: Principal) -> list[str]:
         """Those of these ids that are tasks of this principal."""
-        return [
-            id
-            for id in ids
-            if id in self._tasks and self._tasks[id].principal == principal
-        ]
+        return [id for id in ids if id in self._tasks and self._tasks[id].principal == principal]

@@ -76,7 +76,7 @@ class BoundTool:
             typed = self._decoder.decode(given)
         except (msgspec.MsgspecError, RecursionError, ValueError) as error:
             raise ArgumentsRefused(explain(error, self.spec.arguments)) from None
-        if not context.principal.is_owner:
+        if not context.principal.is_owner and self.spec.uses_bank:
             bank = self._bank_of(typed, context)
             authorise(context.principal, bank, writes=self._writes(context))
         return typed

@@ -25,5 +25,13 @@ class Missing(Denied):
     """The bank, task or role that the call names does not exist."""
 
 
+class Conflict(ToolFailure):
+    """It exists already, or something else is under way with it."""
+
+
+class Unavailable(ToolFailure):
+    """Something that the tool needs does not answer; a later call may succeed."""
+
+
 class ArgumentsRefused(Exception):
     """The arguments break the tool's schema or one of its rules; the message is `field: rule`."""

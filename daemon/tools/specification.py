@@ -48,6 +48,8 @@ class ToolSpec(Struct, frozen=True, kw_only=True, eq=False):
     is_built_in: bool = True
     #: Whether the tool may have effects outside of recalld. It does not write to a bank.
     is_open_world: bool = False
+    #: Whether it concerns a bank. One that concerns none is open to every authenticated caller.
+    uses_bank: bool = True
     #: Replaces the schema generated from `arguments` where the source document fixes the wording.
     input_schema: dict[str, Any] | None = None
     #: Engine field to argument name, for this tool only; other fields follow `Dialect.fields`.

@@ -45,6 +45,8 @@ class Toolkit(Struct, frozen=True, kw_only=True, eq=False):
     final_limit: int = 12
     #: The `api_key` that `awareness_get_agent_prompt` requires; empty if it requires none.
     api_key: str = ""
+    #: Banks whose skills are delivered to the sessions of all banks.
+    skill_banks: tuple[str, ...] = ()
     #: `limits.answer_bytes`.
     answer_bytes: int = ANSWER_BYTES
     #: None in a process without sources.

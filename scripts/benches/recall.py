@@ -5,6 +5,9 @@
     scripts/bench.py recall --memories                   facts of a project, other words
     scripts/bench.py recall --locomo FILE --docs         both
     scripts/bench.py recall --locomo FILE --fit          fit the weights of turns, cross-validated
+    scripts/bench.py recall --locomo FILE --plot OUT     calibration: a table, and a plot as SVG
+    scripts/bench.py recall --locomo FILE --compare      the same questions through other programs
+    scripts/bench.py recall --languages                  facts and questions in six languages
 
 Each conversation is a bank and each turn a memory (date and speaker in its text). Each question is
 a query in every mode; its evidence turns are the right answers. `--docs` makes a page of every long
@@ -15,13 +18,11 @@ documentation. Nothing is downloaded, and the data is not stored.
 
 import argparse
 import json
-import math
 import random
 import re
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,14 +30,17 @@ from typing import Any
 
 import anyio
 
+from scripts.benches import retrieval_peers
+from scripts.benches.support import calibration
 from scripts.benches.support.documentation import Page, pages
+from scripts.benches.support.fact_banks import languages, small_banks
 from scripts.benches.support.fitting import Asked, cross_validate
 from scripts.benches.support.project_memories import FACTS, QUESTIONS, UNANSWERABLE
+from scripts.benches.support.tally import MODES, Tally, say, show
 from store.model import Mode, NewDocument, NewMemory, Query
 from store.search.hybrid import HybridRanking
 from store.sqlite.engine import EmbeddedEngine, open_engine
 
-MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 DEPTH = 50
 SHALLOW = 10
 FITTED_DEPTH = 100
@@ -49,46 +53,13 @@ NONSENSE = (
 
 
 @dataclass
-class Tally:
-    """Sums over questions; `row` returns their means."""
-
-    questions: int = 0
-    r5: float = 0.0
-    r10: float = 0.0
-    mrr: float = 0.0
-    ndcg10: float = 0.0
-    seconds: list[float] = field(default_factory=list)
-
-    def add(self, ranks: Sequence[int], wanted: int, seconds: float) -> None:
-        """Add a question: the ranks (from 0) of the right answers found, of `wanted` in total."""
-        self.questions += 1
-        self.r5 += sum(rank < 5 for rank in ranks) / wanted
-        self.r10 += sum(rank < 10 for rank in ranks) / wanted
-        self.mrr += 1.0 / (1 + min(ranks)) if ranks else 0.0
-        gain = sum(1.0 / math.log2(rank + 2) for rank in ranks if rank < 10)
-        self.ndcg10 += gain / sum(1.0 / math.log2(at + 2) for at in range(min(10, wanted)))
-        self.seconds.append(seconds)
-
-    def row(self) -> dict[str, float | int]:
-        count = max(1, self.questions)
-        times = sorted(self.seconds) or [0.0]
-        return {
-            "r5": round(self.r5 / count, 4),
-            "r10": round(self.r10 / count, 4),
-            "mrr": round(self.mrr / count, 4),
-            "ndcg10": round(self.ndcg10 / count, 4),
-            "questions": self.questions,
-            "p50_ms": round(times[len(times) // 2] * 1000, 2),
-        }
-
-
-@dataclass
 class Scores:
     """Quality of the calibrated score."""
 
     sure: int = 0
     sure_right: int = 0
     questions_with_sure: int = 0
+    points: list[calibration.Point] = field(default_factory=list)
     nonsense_highest: float = 0.0
 
     def row(self) -> dict[str, float | int]:
@@ -119,23 +90,48 @@ def main() -> None:
     parser.add_argument(
         "--limit", type=int, default=1500, help="maximum number of documentation pages"
     )
+    parser.add_argument("--plot", type=Path, help="file for a plot of the calibration (SVG)")
+    parser.add_argument(
+        "--compare", action="store_true", help="ask other programs the same, where they install"
+    )
+    parser.add_argument("--languages", action="store_true", help="search facts in six languages")
     options = parser.parse_args()
-    if options.locomo is None and not options.docs and not options.memories:
-        parser.error("nothing to measure: give --locomo FILE, --docs or --memories")
+    wanted = (options.docs, options.memories, options.languages)
+    if options.locomo is None and not any(wanted):
+        parser.error("nothing to measure: give --locomo FILE, --docs, --memories or --languages")
     result: dict[str, Any] = {}
-    if options.locomo is not None and options.fit:
-        result["fit"] = anyio.run(fit, json.loads(options.locomo.read_text("utf-8")))
-    elif options.locomo is not None:
-        result |= anyio.run(conversations, json.loads(options.locomo.read_text("utf-8")))
+    points: dict[str, list[calibration.Point]] = {}
+    samples = [] if options.locomo is None else json.loads(options.locomo.read_text("utf-8"))
+    if samples and options.fit:
+        result["fit"] = anyio.run(fit, samples)
+    elif samples and options.compare:
+        result["compare"] = anyio.run(compare, samples)
+    elif samples:
+        result |= anyio.run(conversations, samples, points)
     if options.docs:
-        result["documentation"] = anyio.run(documentation, options.limit)
+        result["documentation"] = anyio.run(documentation, options.limit, points)
     if options.memories:
         result["memories"] = anyio.run(memories)
+    if options.languages:
+        result["languages"] = anyio.run(languages)
+    if options.plot is not None:
+        anyio.run(small_banks, points)
+        result["calibration"] = {
+            name: {**calibration.summary(some), "table": calibration.table(some)}
+            for name, some in points.items()
+        }
+        for name, some in points.items():
+            say(f"calibration, {name}: {calibration.summary(some)}")
+            for row in calibration.table(some):
+                say(f"  {row}")
+        calibration.plot(points, options.plot)
     if options.json is not None:
         options.json.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
 
 
-async def conversations(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
+async def conversations(
+    samples: Sequence[dict[str, Any]], points: dict[str, list[calibration.Point]]
+) -> dict[str, Any]:
     tallies = {mode: Tally() for mode in MODES}
     shallow = Tally()
     scores = Scores()
@@ -154,8 +150,38 @@ async def conversations(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
                 await ask_nonsense(engine, bank, scores)
     show("conversations", {**tallies, f"limit {SHALLOW}": shallow})
     say(f"score: {scores.row()}")
+    points["conversations"] = scores.points
     rows: dict[str, Any] = {mode: tallies[mode].row() for mode in MODES}
     return {**rows, f"hybrid_limit_{SHALLOW}": shallow.row(), "score": scores.row()}
+
+
+async def compare(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Store every conversation in recalld and in other programs, and ask all of them the same."""
+    tallies: dict[str, Tally] = {"recalld": Tally()}
+    with tempfile.TemporaryDirectory(prefix="recalld-recall-") as directory:
+        async with open_engine(Path(directory), ranking=HybridRanking) as engine:
+            for number, sample in enumerate(samples, 1):
+                bank = f"conversation-{number}"
+                turns = list(turns_of(sample["conversation"]))
+                ids = await put_turns(engine, bank, turns)
+                await settled(engine, bank)
+                places = {id: at for at, id in enumerate(ids.values())}
+                texts = [memory.text for _, memory in turns]
+                asked = list(questions_of(sample["qa"], ids))
+                for question, evidence in asked:
+                    await ask_shallow(engine, bank, question, evidence, tallies["recalld"])
+                for name, found, seconds in retrieval_peers.answers(
+                    texts, [question for question, _ in asked], SHALLOW
+                ):
+                    tally = tallies.setdefault(name, Tally())
+                    for (_, evidence), order in zip(asked, found, strict=True):
+                        right = {places[id] for id in evidence}
+                        ranks = [rank for rank, place in enumerate(order) if place in right]
+                        tally.add(ranks, len(evidence), seconds / max(1, len(asked)))
+                say(f"{bank}: {len(asked)} questions")
+    show("compare", tallies)
+    rows: dict[str, Any] = {name: tally.row() for name, tally in tallies.items()}
+    return rows | {"not_installed": retrieval_peers.missing()}
 
 
 async def fit(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -289,6 +315,7 @@ async def ask(
             scores.sure += len(sure)
             scores.sure_right += sum(hit.item.id in evidence for hit in sure)
             scores.questions_with_sure += bool(sure)
+            scores.points += [(hit.score, hit.item.id in evidence) for hit in found.hits[:10]]
 
 
 async def ask_shallow(
@@ -309,8 +336,9 @@ async def ask_nonsense(engine: EmbeddedEngine, bank: str, scores: Scores) -> Non
         scores.nonsense_highest = max(scores.nonsense_highest, highest)
 
 
-async def documentation(limit: int) -> dict[str, Any]:
+async def documentation(limit: int, points: dict[str, list[calibration.Point]]) -> dict[str, Any]:
     tallies = {mode: Tally() for mode in MODES}
+    scored: list[calibration.Point] = []
     chosen = pages()
     random.Random(7).shuffle(chosen)
     chosen = chosen[:limit]
@@ -331,25 +359,11 @@ async def documentation(limit: int) -> dict[str, Any]:
                     seconds = time.perf_counter() - started
                     order = list(dict.fromkeys(hit.item.document for hit in found.hits))
                     tallies[mode].add([order.index(id)] if id in order else [], 1, seconds)
+                    if mode == "hybrid":
+                        scored += [(h.score, h.item.document == id) for h in found.hits[:10]]
     show("documentation", tallies)
+    points["documents"] = scored
     return {mode: tallies[mode].row() for mode in MODES} | {"pages": len(ids)}
-
-
-def show(title: str, tallies: Mapping[Any, Tally]) -> None:
-    names = ("R@5", "R@10", "MRR", "nDCG@10", "questions", "p50 ms")
-    widths = (7, 7, 7, 8, 10, 7)
-    columns = zip(names, widths, strict=True)
-    say(f"{title:14} " + " ".join(f"{name:>{width}}" for name, width in columns))
-    for mode, tally in tallies.items():
-        row = tally.row()
-        say(
-            f"  {mode:12} {row['r5']:7.4f} {row['r10']:7.4f} {row['mrr']:7.4f}"
-            f" {row['ndcg10']:8.4f} {row['questions']:10d} {row['p50_ms']:7.2f}"
-        )
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

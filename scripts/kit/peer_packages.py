@@ -30,6 +30,10 @@ PYTHON_PEERS: Final = {
     "mcp-1.10.1": ("mcp==1.10.1", "pydantic==2.11.*"),  # 2025-06-18
     "mcp-1.22.0": ("mcp==1.22.0",),  # 2025-06-18
     "mcp-1.25.0": ("mcp==1.25.0",),  # 2025-11-25
+    # Retrieval peers of `scripts/bench.py recall --compare`.
+    "recall-bm25": ("rank-bm25==0.2.2",),
+    "recall-chromadb": ("chromadb>=1.0,<2",),
+    "recall-mcp-memory-service": ("mcp-memory-service",),
 }
 
 NPM_PEERS: Final = {
@@ -48,6 +52,7 @@ NPM_PEERS: Final = {
     "codex": ("@openai/codex@0.166.0",),
     "gemini-cli": ("@google/gemini-cli@0.61.0",),
     "opencode": ("opencode-ai@1.18.33",),
+    "server-memory": ("@modelcontextprotocol/server-memory",),
 }
 
 

@@ -1,5 +1,7 @@
 """The echo server on fastmcp."""
 
+import sys
+
 from fastmcp import FastMCP
 
 server = FastMCP("echo")
@@ -12,4 +14,7 @@ def echo(text: str) -> str:
 
 
 if __name__ == "__main__":
-    server.run(transport="stdio", show_banner=False)
+    if len(sys.argv) > 1:
+        server.run(transport="http", port=int(sys.argv[1]), show_banner=False)
+    else:
+        server.run(transport="stdio", show_banner=False)

@@ -1,12 +1,21 @@
 """The lines of an exported bank: their types, and the checks for a file that is to be imported."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, assert_never
 
 import msgspec
 from msgspec import Meta, Struct
 
 from store.errors import ImportRefused, InvalidInput
-from store.model import DOCUMENT_LIMIT, TEXT_LIMIT, AgentProfile, Kind, NewMemory, Provenance
+from store.model import (
+    DOCUMENT_LIMIT,
+    METADATA_LIMIT,
+    TEXT_LIMIT,
+    AgentProfile,
+    Kind,
+    NewMemory,
+    Provenance,
+)
 from store.rows.details import check_details
 from store.rows.prepared import encode_provenance, sameness
 from store.rows.skills import check_profile
@@ -148,13 +157,16 @@ def present_sameness(record: ItemRecord) -> str | None:
     return record.sameness if record.sameness in fits else fits[0] if fits else None
 
 
-def check_record(record: Record, number: int, documents: set[str]) -> None:
+def check_record(
+    record: Record, number: int, documents: set[str], *, is_plain: bool = False
+) -> None:
     """Refuse a record that no export could have written. The types of its fields are valid.
 
     `documents` holds the ids of all documents before it in the file; a document adds its own.
+    `is_plain` is the result of `is_plain_line` for its line.
     """
     try:
-        _check_values(record)
+        _check_values(record, is_plain=is_plain)
         match record:
             case ItemRecord():
                 _check_item(record, documents)
@@ -170,17 +182,41 @@ def check_record(record: Record, number: int, documents: set[str]) -> None:
         raise ImportRefused("file", f"line {number}: {error}") from error
 
 
-def _check_values(record: Record) -> None:
+def is_plain_line(line: bytes) -> bool:
+    """Whether every text of a valid line can be stored.
+
+    A text that cannot be stored is too long, or contains U+0000 or a surrogate, and JSON spells
+    these with an escape.
+    """
+    return len(line) <= METADATA_LIMIT and b"\\u" not in line
+
+
+def _check_values(record: Record, *, is_plain: bool) -> None:
     """Check the rules that hold for all records, by the type and name of a field."""
     limit = DOCUMENT_LIMIT if isinstance(record, DocumentRecord) else TEXT_LIMIT
     for name in record.__struct_fields__:
         value: Any = getattr(record, name)
-        if isinstance(value, str):
-            check_text(name, value, limit=limit)
-        elif isinstance(value, dict | list):
-            encode_json(name, value)  # pyright: ignore[reportUnknownArgumentType]  # any JSON
-        elif name.endswith("_at"):
+        if type(value) is str:
+            if not is_plain:
+                check_text(name, value, limit=limit)
+        elif type(value) is dict or type(value) is list:
+            if value and not (is_plain and _is_text(value)):
+                encode_json(name, value)  # pyright: ignore[reportUnknownArgumentType]  # any JSON
+        elif type(value) is int and name.endswith("_at"):
             check_time(name, value)
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a JSON value consists of texts only and is not nested deeply."""
+    return all(
+        type(each) is str
+        or (type(each) is dict and all(type(inner) is str for inner in _members(each)))
+        for each in _members(value)
+    )
+
+
+def _members(value: Any) -> Iterable[Any]:
+    return value.values() if type(value) is dict else value
 
 
 def _check_item(item: ItemRecord, documents: set[str]) -> None:

@@ -4,6 +4,7 @@ An export writes the rows of a bank. An import from another system writes the it
 there, so that both reach a bank through the same checks and the same transaction.
 """
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, BinaryIO, Final
 
@@ -13,7 +14,7 @@ from msgspec.structs import asdict
 
 from store.exporting.export_format import FORMAT, VERSION
 from store.ids import fresh_id
-from store.model import NewDocument, NewMemory
+from store.model import NewDocument, NewMemory, Provenance
 from store.rows.documents import DocumentRow, prepare_document
 from store.rows.items import ItemRow
 from store.rows.prepared import check, sameness
@@ -68,7 +69,6 @@ def item_record(
     check(new)
     check_time("created_at", created_at)
     check_time("updated_at", updated_at)
-    encode_json("tags", new.tags)
     encode_json("metadata", new.metadata)
     hash = sameness(new)
     occurred_at = now if new.occurred_at is None else new.occurred_at
@@ -97,7 +97,7 @@ def item_record(
         "tags": new.tags,
         "metadata": new.metadata,
         "details": new.details,
-        "provenance": msgspec.to_builtins(new.provenance),
+        "provenance": _provenance(new.provenance),
         "occurred_at": occurred_at,
         "created_at": created,
         "updated_at": created if updated_at is None else updated_at,
@@ -105,6 +105,12 @@ def item_record(
         "repeats": 0,
         "sameness": None if hash is None else hash.hex(),
     }
+
+
+@lru_cache(maxsize=16)
+def _provenance(provenance: Provenance) -> dict[str, Any]:
+    built: dict[str, Any] = msgspec.to_builtins(provenance)
+    return built
 
 
 def document_records(new: NewDocument, id: str, now: int) -> list[dict[str, Any]]:

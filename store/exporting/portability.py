@@ -13,11 +13,11 @@ and can be repeated: existing items are not changed. docs/export-format.md descr
 import os
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple, assert_never
+from typing import Any, NamedTuple, assert_never
 
 import msgspec
 import orjson
@@ -38,6 +38,7 @@ from store.exporting.export_format import (
     check_header,
     check_record,
     decode_line,
+    is_plain_line,
     present_sameness,
     type_of,
 )
@@ -46,25 +47,31 @@ from store.files import PRIVATE_FILE, sync_directory
 from store.model import Exported
 from store.rows.documents import DOCUMENTS, DocumentRow
 from store.rows.items import ITEMS, LIVE, SELECT, ItemRow
-from store.rows.memories import insert_row
+from store.rows.memories import insert_known
 from store.rows.prepared import Prepared, encode_provenance, tokens_of
 from store.rows.skills import PROFILES, profile_of, profile_row
 from store.rows.transaction import WriteTransaction
 
-_JSON: Final = frozenset(("tags", "metadata", "details", "provenance"))
-
 
 def export(
-    connection: Connection, bank: str, path: Path, progress: Progress | None = None
+    connection: Connection,
+    bank: str,
+    path: Path,
+    progress: Progress | None = None,
+    rowids: Sequence[int] | None = None,
 ) -> Exported:
-    """Write the bank to a private file, which appears only when it is complete."""
+    """Write the bank to a private file, which appears only when it is complete.
+
+    With `rowids`, only these items are written, with the documents of chunks and the evidence of
+    cards.
+    """
     temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.tmp")
     try:
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE)
         with os.fdopen(descriptor, "wb") as file:
             writer = ExportWriter(file, bank)
             total = _count(connection) if progress is not None else 0
-            for record in _records(connection):
+            for record in _records(connection, rowids):
                 writer.write(record)
                 if progress is not None:
                     progress(writer.records, total)
@@ -107,7 +114,7 @@ def verify(path: Path) -> Verified:
                     raise ImportRefused("file", "goes on after its end")
                 is_edited = record != End(records=count, digest=digest.hexdigest())
                 return Verified(count, is_edited)
-            check_record(record, number, documents)
+            check_record(record, number, documents, is_plain=is_plain_line(line))
             digest.update(line)
             count += 1
     raise ImportRefused("file", "is cut: it has no end")
@@ -141,12 +148,29 @@ class Tally(NamedTuple):
 def take(changes: WriteTransaction, records: Iterable[Record], *, is_edited: bool = False) -> Tally:
     """Import records in their order. Edited items get the hash of their present content."""
     tally = Tally(Counter(), Counter())
-    for record in records:
-        if is_edited and isinstance(record, ItemRecord):
-            record = replace(record, sameness=present_sameness(record))
-        outcome = tally.created if _take(changes, record) else tally.known
+    batch = list(records)
+    known = _known_ids(changes.connection, batch)
+    for record in batch:
+        if isinstance(record, ItemRecord):
+            if is_edited:
+                record = replace(record, sameness=present_sameness(record))
+            is_new = record.public_id not in known and _take_item(changes, record)
+            known.add(record.public_id)
+        else:
+            is_new = _take(changes, record)
+        outcome = tally.created if is_new else tally.known
         outcome[type_of(record)] += 1
     return tally
+
+
+def _known_ids(connection: Connection, records: Iterable[Record]) -> set[str]:
+    """Those ids of these items that the bank has already."""
+    ids = [record.public_id for record in records if isinstance(record, ItemRecord)]
+    found = connection.execute(
+        f"SELECT public_id FROM items WHERE public_id IN ({connection.dialect.texts})",
+        (orjson.dumps(ids).decode(),),
+    )
+    return {id for (id,) in found}
 
 
 def compare(connection: Connection, records: Iterable[Record]) -> Tally:
@@ -203,19 +227,30 @@ def _count(connection: Connection) -> int:
     )
 
 
-def _records(connection: Connection) -> Iterator[dict[str, Any]]:
-    for columns in connection.execute(f"{DOCUMENTS.select} ORDER BY id"):
+def _records(
+    connection: Connection, rowids: Sequence[int] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The records of the bank, or those of some items."""
+    chosen, documents, values = "", "", []
+    if rowids is not None:
+        chosen = f" AND items.id IN ({connection.dialect.numbers})"
+        documents = f" WHERE public_id IN (SELECT document FROM items WHERE {LIVE}{chosen})"
+        values = [orjson.dumps(rowids).decode()]
+    for columns in connection.execute(f"{DOCUMENTS.select}{documents} ORDER BY id", values):
         yield {"type": "document"} | exported(DOCUMENTS.read(columns))
-    for columns in connection.execute(f"{SELECT} WHERE {LIVE} ORDER BY items.id"):
+    for columns in connection.execute(f"{SELECT} WHERE {LIVE}{chosen} ORDER BY items.id", values):
         yield {"type": "item"} | exported(ITEMS.read(columns))
     for card, snippet, session, item in connection.execute(
         "SELECT items.public_id, snippet, evidence.session, item FROM evidence"
-        f" JOIN items ON items.id = evidence.card WHERE {LIVE}"
-        " ORDER BY items.id, snippet, evidence.session"
+        f" JOIN items ON items.id = evidence.card WHERE {LIVE}{chosen}"
+        " ORDER BY items.id, snippet, evidence.session",
+        values,
     ):
         yield {
             "type": "evidence", "card": card, "snippet": snippet, "session": session, "item": item,
         }  # fmt: skip
+    if rowids is not None:
+        return
     for columns in connection.execute(f"{PROFILES.select} ORDER BY agent_role"):
         row = PROFILES.read(columns)
         fields = msgspec.to_builtins(profile_of(row))
@@ -228,28 +263,55 @@ def _records(connection: Connection) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def _imported(record: ItemRecord | DocumentRecord) -> dict[str, Any]:
-    """The columns of a record, without the private ones."""
-    return {name: _stored(name, value) for name, value in asdict(record).items()}
+def _row_of(record: ItemRecord) -> ItemRow:
+    """The row of an item that is imported."""
+    return ItemRow(
+        id=0,
+        public_id=record.public_id,
+        kind=record.kind,
+        title=record.title,
+        text=record.text,
+        context=record.context,
+        category=record.category,
+        status=record.status,
+        level=record.level,
+        # SQLite returns 0.0 for -0.0, and the digest must match.
+        confidence=None if record.confidence is None else record.confidence + 0.0,
+        salience=None if record.salience is None else record.salience + 0.0,
+        session=record.session,
+        document=record.document,
+        position=record.position,
+        source=record.source,
+        user=record.user,
+        role=record.role,
+        actor=record.actor,
+        event_type=record.event_type,
+        key=record.key,
+        tags=_json(record.tags),
+        metadata=_json(record.metadata),
+        details=_json(record.details),
+        provenance=encode_provenance(record.provenance),
+        occurred_at=record.occurred_at,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        superseded_by=record.superseded_by,
+        repeats=record.repeats,
+        forgotten_at=None,
+        forgotten_by=None,
+        sameness=None if record.sameness is None else bytes.fromhex(record.sameness),
+    )
 
 
-def _stored(name: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if name == "sameness":
-        return bytes.fromhex(value)
-    if isinstance(value, float):
-        return value + 0.0  # SQLite returns 0.0 for -0.0, and the digest must match
-    if name == "provenance":
-        return encode_provenance(value)
-    return orjson.dumps(value).decode() if name in _JSON else value
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()
 
 
-def _take(changes: WriteTransaction, record: Record) -> bool:
+def _take(
+    changes: WriteTransaction,
+    record: DocumentRecord | EvidenceRecord | ProfileRecord | OriginRecord,
+) -> bool:
     """Keep a record; False when the bank has it, or something in its place."""
     match record:
-        case ItemRecord():
-            return _take_item(changes, record)
         case DocumentRecord():
             return _take_document(changes, record)
         case EvidenceRecord():
@@ -263,20 +325,14 @@ def _take(changes: WriteTransaction, record: Record) -> bool:
 
 
 def _take_item(changes: WriteTransaction, record: ItemRecord) -> bool:
+    """Insert an item whose id the bank does not have, unless something is in its place."""
     connection = changes.connection
-    if _has(connection, "items", record.public_id):
-        return False
     if record.document is not None and not _has(connection, "documents", record.document):
         return False  # the bank has another version of this document
     if _has_equal(connection, record):
         return False
-    row = ItemRow(id=0, forgotten_at=None, forgotten_by=None, **_imported(record))
-    insert_row(
-        changes,
-        Prepared(row=row, tokens=tokens_of(row), is_fresh=True),
-        document=record.document,
-        position=record.position,
-    )
+    row = _row_of(record)
+    insert_known(changes, Prepared(row=row, tokens=tokens_of(row), is_fresh=True))
     return True
 
 
@@ -294,6 +350,11 @@ def _has_equal(connection: Connection, record: ItemRecord) -> bool:
     return False
 
 
+def has_item(connection: Connection, id: str) -> bool:
+    """Whether the bank has an item with this id, forgotten or not."""
+    return _has(connection, "items", id)
+
+
 def _has(connection: Connection, table: str, id: str) -> bool:
     row = connection.execute(f"SELECT 1 FROM {table} WHERE public_id = ?", (id,)).fetchone()
     return row is not None
@@ -303,7 +364,8 @@ def _take_document(changes: WriteTransaction, record: DocumentRecord) -> bool:
     connection = changes.connection
     if _has_document(connection, record):
         return False
-    DOCUMENTS.insert(connection, DocumentRow(id=changes.next(), **_imported(record)))
+    fields: dict[str, Any] = {**asdict(record), "metadata": _json(record.metadata)}
+    DOCUMENTS.insert(connection, DocumentRow(id=changes.next(), **fields))
     return True
 
 

@@ -45,6 +45,49 @@ class Stats(Struct, frozen=True, kw_only=True):
     model: str | None = None
 
 
+class FacetCount(Struct, frozen=True, kw_only=True):
+    value: str
+    count: int
+
+
+class Facets(Struct, frozen=True, kw_only=True):
+    """The most frequent values of some items, most frequent first."""
+
+    kinds: tuple[FacetCount, ...] = ()
+    sources: tuple[FacetCount, ...] = ()
+    categories: tuple[FacetCount, ...] = ()
+    tags: tuple[FacetCount, ...] = ()
+    sessions: tuple[FacetCount, ...] = ()
+    clients: tuple[FacetCount, ...] = ()
+
+
+class GrowthDay(Struct, frozen=True, kw_only=True):
+    """A day (UTC): the items with a time on it, and all items up to its end."""
+
+    date: str
+    added: int
+    total: int
+
+
+class MapPoint(Struct, frozen=True, kw_only=True):
+    """An item and its place on the map, from -1 to 1."""
+
+    id: str
+    kind: str
+    session: str | None
+    occurred_at: int
+    label: str
+    x: float = 0.0
+    y: float = 0.0
+
+
+class BankMap(Struct, frozen=True, kw_only=True):
+    """The newest items with vectors, placed by meaning. `total` counts all items of the bank."""
+
+    points: tuple[MapPoint, ...]
+    total: int
+
+
 class Problem(Struct, frozen=True, kw_only=True):
     """A fault that `check` found: a stable name, the part concerned, a count and the remedy."""
 
@@ -111,10 +154,11 @@ class Imported(Struct, frozen=True, kw_only=True):
 
 
 class BackedUp(Struct, frozen=True, kw_only=True):
-    """A backup of a bank."""
+    """A backup of a bank. `path` is its file, if the engine keeps backups in files."""
 
     bank: str
     name: str
     bytes: int
     items: int
     made_at: int
+    path: str | None = None

@@ -117,6 +117,15 @@ class Forgotten(Struct, frozen=True, kw_only=True):
     undo_until: int
 
 
+class BulkChange(Struct, frozen=True, kw_only=True):
+    """The result of a change of many items. `skipped` are ids that the target bank has already."""
+
+    token: str | None
+    count: int
+    undo_until: int
+    skipped: tuple[str, ...] = ()
+
+
 class Erased(Struct, frozen=True, kw_only=True):
     """The result of an erase that was verified to be complete."""
 

@@ -215,6 +215,7 @@ class NewNotes(Struct, frozen=True, kw_only=True):
     risks: tuple[NewRisk, ...] = ()
     events: tuple[NewMemory, ...] = ()
     profiles: tuple[AgentProfile, ...] = ()
+    deleted_profiles: tuple[str, ...] = ()  # roles
     task_statuses: tuple[tuple[str, str], ...] = ()  # (a task's id, its new status)
 
 

@@ -19,6 +19,7 @@ class Filters(Struct, frozen=True, kw_only=True):
     session: str | None = None
     sources: tuple[str, ...] = ()
     user: str | None = None
+    or_shared: bool = False  # with `user`: items that belong to no user pass too
     role: str | None = None
     document: str | None = None
     categories: tuple[str, ...] = ()

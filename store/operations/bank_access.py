@@ -3,9 +3,9 @@
 All operations of the engine use this class; nothing else opens a bank or uses its database.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import anyio
 
@@ -30,6 +30,10 @@ class Ranking(Protocol):
     """Search by keywords and meaning, for all banks of an engine."""
 
     async def search(self, bank: OpenBank, query: Query) -> Found: ...
+
+    async def vectors(self, texts: Sequence[str]) -> Any:
+        """One row of unit length for each text; None without a model that knows meaning."""
+        ...
 
     async def written(self, bank: OpenBank) -> None:
         """Items were written, so vectors may be missing."""

@@ -3,7 +3,6 @@
 They are thin. Each opens its bank and runs a unit of work from a module in `rows/`.
 """
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -23,6 +22,7 @@ from store.arguments import (
     texts,
 )
 from store.bank import Banks, Catalogue
+from store.bulk.operations import UNDO_SECONDS, BulkOperations
 from store.database import Connection
 from store.engine import ANY, Progress
 from store.errors import InvalidInput, ItemChanged
@@ -43,11 +43,12 @@ from store.model import (
     Stage,
     Upserted,
 )
-from store.operations.bank_access import BankAccess, Ranking, off_loop_if_large
+from store.operations.bank_access import Ranking, off_loop_if_large
 from store.rows import documents, listing, memories
 from store.rows.items import find
 from store.rows.prepared import Prepared, prepare
 from store.rows.transaction import WriteTransaction
+from store.undo import new_token
 from store.validate import (
     check_labels,
     check_list,
@@ -59,11 +60,10 @@ from store.validate import (
     storable_text,
 )
 
-UNDO_SECONDS: Final = 24 * 3600
 PUT_MANY_LIMIT: Final = 10_000
 
 
-class Items(BankAccess):
+class Items(BulkOperations):
     """See `store.engine.Engine`."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Items(BankAccess):
         undo_seconds: float = UNDO_SECONDS,
     ) -> None:
         super().__init__(catalogue, banks, ranking)
-        self._undo_ms = int(undo_seconds * 1000)
+        self.undo_ms = int(undo_seconds * 1000)
 
     # --- items ----------------------------------------------------------------------------
 
@@ -239,16 +239,6 @@ class Items(BankAccess):
             lambda connection: listing.rowids_where(connection, kinds=kinds, filters=filters),
         )
 
-    async def undo(self, bank: str, token: str) -> int:
-        bank, token = bank_argument(bank), storable_text("token", token)
-        now = self._now()
-        return await self._write(
-            bank,
-            lambda changes: memories.restore(
-                changes, token, now=now, forgotten_since=now - self._undo_ms
-            ),
-        )
-
     # --- documents ------------------------------------------------------------------------
 
     async def upsert_document(
@@ -323,12 +313,12 @@ class Items(BankAccess):
 
     async def _forget(self, bank: str, choose: Callable[[Connection], list[int]]) -> Forgotten:
         now = self._now()
-        token = f"undo_{secrets.token_hex(16)}"
+        token = new_token()
 
         def work(changes: WriteTransaction) -> Forgotten:
             rowids = choose(changes.connection)
             return memories.forget(
-                changes, rowids, token=token, now=now, undo_until=now + self._undo_ms
+                changes, rowids, token=token, now=now, undo_until=now + self.undo_ms
             )
 
         return await self._write(bank, work)

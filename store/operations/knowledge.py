@@ -1,7 +1,7 @@
 """Operations on the knowledge agents write: cards, tasks, risks, skills, narratives, profiles."""
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from store.arguments import (
     PAGE_LIMIT,
@@ -15,6 +15,7 @@ from store.arguments import (
     page_arguments,
 )
 from store.engine import ANY, Progress
+from store.errors import BankNotFound
 from store.model import (
     AgentProfile,
     Card,
@@ -60,6 +61,7 @@ class Knowledge(BankAccess):
             lambda: [prepare(event, now) for event in notes.events],
         )
         total = len(events) + len(notes.cards) + len(notes.tasks) + len(notes.risks)
+        closeness = await self._closeness(bank, notes.cards)
 
         def work(changes: WriteTransaction) -> NotesKept:
             done = 0
@@ -73,10 +75,12 @@ class Knowledge(BankAccess):
 
             for profile in notes.profiles:
                 skills.put_profile(changes.connection, profile, now)
+            for role in notes.deleted_profiles:
+                skills.delete_profile(changes.connection, role)
             # Events first, because the cards may quote them.
             return NotesKept(
                 events=tuple(step(memories.put(changes, event)) for event in events),
-                cards=tuple(step(cards.put(changes, card, now)) for card in notes.cards),
+                cards=tuple(step(cards.put(changes, card, now, closeness)) for card in notes.cards),
                 tasks=tuple(step(tasks.put(changes, task, now)) for task in notes.tasks),
                 risks=tuple(step(tasks.put_risk(changes, risk, now)) for risk in notes.risks),
                 changed=tuple(
@@ -111,7 +115,26 @@ class Knowledge(BankAccess):
         bank = bank_argument(bank)
         new = checked_list(NewCard, new, "cards")
         now = self._now()
-        return await self._put(bank, lambda changes: [cards.put(changes, c, now) for c in new])
+        closeness = await self._closeness(bank, new)
+        return await self._put(
+            bank, lambda changes: [cards.put(changes, c, now, closeness) for c in new]
+        )
+
+    async def _closeness(self, bank: str, new: Sequence[NewCard]) -> cards.Closeness:
+        """The cosines that decide which of these cards repeat or replace others.
+
+        They are computed before the transaction, because the model is slow and has a thread of its
+        own. The model is loaded only if words alone do not decide.
+        """
+        if not new:
+            return cards.not_compared
+        try:
+            texts = await self._read(
+                bank, lambda connection: cards.undecided_texts(connection, new)
+            )
+        except BankNotFound:
+            texts = cards.undecided_texts(None, new)
+        return cosines(texts, await self._ranking.vectors(texts)) if texts else cards.not_compared
 
     async def card(self, bank: str, id: str) -> Card:
         bank, id = bank_argument(bank), storable_text("id", id)
@@ -251,3 +274,17 @@ class Knowledge(BankAccess):
         await self._write(
             bank, lambda changes: skills.delete_profile(changes.connection, agent_role)
         )
+
+
+def cosines(texts: Sequence[str], vectors: Any) -> cards.Closeness:
+    """The cosines of texts by their vectors; unknown without vectors."""
+    if vectors is None:
+        return cards.not_compared
+    rows = dict(zip(texts, vectors, strict=True))
+
+    def closeness(one: str, other: str) -> float | None:
+        if one not in rows or other not in rows:
+            return None
+        return float(rows[one] @ rows[other])
+
+    return closeness

@@ -2,7 +2,7 @@
 
 import errno
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,14 +22,18 @@ from store.exporting import portability
 from store.files import errno_name, file_error
 from store.model import (
     Exported,
+    Filters,
     Imported,
+    Kind,
     SessionActivity,
     Stats,
 )
 from store.operations.bank_access import LONG_READ_SECONDS, BankAccess
 from store.rows import stats
+from store.rows.listing import choice
 
-IMPORT_BATCH: Final = 200
+#: Records in one transaction of an import. Writers of the bank wait for at most one batch.
+IMPORT_BATCH: Final = 1_000
 
 
 class Transfers(BankAccess):
@@ -59,14 +63,25 @@ class Transfers(BankAccess):
                     found[opened.name] = count
         return found
 
-    async def export(self, bank: str, path: Path, *, progress: Progress | None = None) -> Exported:
+    async def export(
+        self,
+        bank: str,
+        path: Path,
+        *,
+        progress: Progress | None = None,
+        ids: Sequence[str] = (),
+        kinds: Sequence[Kind] = (),
+        filters: Filters | None = None,
+    ) -> Exported:
         bank, path = bank_argument(bank), path_argument("path", path)
         progress = callback("progress", progress)
+        choose = choice(ids, kinds, filters) if ids or filters is not None else None
         async with self._banks.use(bank) as opened:
 
             def work(connection: Connection) -> Exported:
+                rowids = None if choose is None else choose(connection)
                 try:
-                    return portability.export(connection, opened.name, path, progress)
+                    return portability.export(connection, opened.name, path, progress, rowids)
                 except OSError as error:
                     raise _not_exported(error, path) from error
 

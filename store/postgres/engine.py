@@ -7,10 +7,11 @@ import anyio
 from anyio.abc import TaskGroup
 
 from store.arguments import bank_argument, optional_integer
+from store.bulk.operations import UNDO_SECONDS
 from store.clock import wall_clock
 from store.model import Bank
 from store.operations.bank_access import Ranking
-from store.operations.items import UNDO_SECONDS, Items
+from store.operations.items import Items
 from store.operations.knowledge import Knowledge
 from store.operations.sessions import Sessions
 from store.postgres.banks import VECTOR_BYTES, ServerBanks

@@ -21,11 +21,13 @@ from typing import Final, NamedTuple
 #: The tables that hold rows of banks.
 BANK_TABLES: Final = (
     "state", "models", "documents", "items", "words", "postings", "vectors", "turns", "evidence",
-    "profiles", "put_keys", "origins", "tombstones", "source_files",
+    "profiles", "put_keys", "origins", "tombstones", "source_files", "undo_steps",
 )  # fmt: skip
 
 _TABLES: Final = frozenset(BANK_TABLES)
-_TOKEN: Final = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\w+|\s+|\|\||::|<>|<=|>=|!=|->|.", re.DOTALL)
+_TOKEN: Final = re.compile(
+    r"'(?:[^']|'')*'|\"[^\"]*\"|\w+|\s+|\|\||::|<>|<=|>=|!=|->>|->|.", re.DOTALL
+)
 _OWN: Final = "bank = $1"
 _BANK: Final = re.compile(r"\$1(?!\d)")
 _VERBS: Final = frozenset(("SELECT", "INSERT", "UPDATE", "DELETE"))

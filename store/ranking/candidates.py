@@ -32,6 +32,7 @@ class Candidate(Struct, kw_only=True):
     is_exact: bool = False
     is_asking: bool = False
     age_days: float | None = None
+    in_time: bool = False  # the question names a time, and the item is from that time
     turn: TurnEvidence | None = None  # if it is a turn of a conversation
 
 

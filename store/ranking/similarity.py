@@ -10,7 +10,7 @@ from store.ranking.tokenizer import index_text
 
 # Words that may be added or removed without changing the statement. "Not", numbers and names are
 # not among them.
-_FILLERS: Final = frozenset(
+FILLERS: Final = frozenset(
     index_text(
         "a an the is are was were be been am this that these those it its we our i my you your"
         " he his she her they their and of to for with has have had do does did so very just also"
@@ -38,9 +38,10 @@ def same_statement(one: str, other: str) -> bool:
 
     `similarity` cannot decide this: "the limit is 30" and "the limit is 60" are very similar.
     """
-    return _statement(one) == _statement(other)
+    return statement(one) == statement(other)
 
 
-def _statement(text: str) -> list[str]:
+def statement(text: str) -> tuple[str, ...]:
+    """The words of a text in order, without articles and the like."""
     words = index_text(text).split()
-    return [word for word in words if word not in _FILLERS] or words
+    return tuple(word for word in words if word not in FILLERS) or tuple(words)

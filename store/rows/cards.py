@@ -3,11 +3,12 @@
 A new card is compared with all cards of its category. If an existing card makes the same statement,
 the new one is a duplicate and only its evidence is added. If an existing card has the same title,
 or a similar title and mostly the same words, the new card replaces it; the old one stays readable
-as superseded. A card is verified if stored items contain most of its quotations, or if its evidence
-comes from at least two sessions.
+as superseded. Otherwise `ranking.statements` decides by words and by the cosine of the two texts,
+which is computed before the transaction. Without a model the words alone decide. A card is verified
+if stored items contain at least half of its quotations.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from store.database import Connection
@@ -23,6 +24,7 @@ from store.model import (
     NewMemory,
 )
 from store.ranking.similarity import same_statement, same_words, similarity, words_of
+from store.ranking.statements import Statement, are_near, relation
 from store.rows.items import find
 from store.rows.listing import listing
 from store.rows.memories import change_item, insert_row
@@ -42,7 +44,18 @@ from store.validate import (
 # The similarity from which one card is a new version of another. Their titles must be as similar:
 # cards on two subjects often differ in one word ("the port of A is 80", "the port of B is 81").
 REPLACES: Final = 0.6
+COMPARED: Final = 8  # cards whose texts are compared by their vectors with a new card
+MOST_TEXTS: Final = 128  # texts of one call whose vectors are computed
+
+#: The cosine of two texts; None if it was not computed.
+Closeness = Callable[[str, str], float | None]
 SNIPPET_LIMIT: Final = 4_096
+_QUOTED_KINDS: Final = ("event", "memory", "chunk")
+
+
+def not_compared(one: str, other: str) -> float | None:
+    """The closeness of texts whose vectors were not computed."""
+    return None
 
 
 def check(card: NewCard) -> None:
@@ -60,11 +73,16 @@ def check(card: NewCard) -> None:
         check_labels(session=evidence.session, item=evidence.item)
 
 
-def put(transaction: WriteTransaction, card: NewCard, now: int) -> CardOutcome:
+def put(
+    transaction: WriteTransaction,
+    card: NewCard,
+    now: int,
+    closeness: Closeness = not_compared,
+) -> CardOutcome:
     """Store a card, unless it is a duplicate; a new version replaces the old one."""
     check(card)
-    old = _replaced(transaction.connection, card)
-    if old is not None and card.supersedes is None and _is_duplicate(old, card):
+    old, is_repeated = _predecessor(transaction.connection, card, closeness)
+    if old is not None and is_repeated:
         _repeat(transaction, old, card, now)
         return CardOutcome(id=old.id, outcome="duplicate", other=old.id)
     prepared = prepare(_item(card, old), now)
@@ -136,12 +154,9 @@ def card_of(connection: Connection, item: Item) -> Card:
 
 
 def is_verified(evidence: Sequence[Evidence]) -> bool:
-    """Whether stored items contain most of the quotations, or two sessions support the card."""
-    if not evidence:
-        return False
+    """Whether stored items contain at least half of the quotations."""
     found = sum(piece.item is not None for piece in evidence)
-    sessions = {piece.session for piece in evidence if piece.session}
-    return found / len(evidence) >= 0.5 or len(sessions) >= 2
+    return bool(evidence) and found / len(evidence) >= 0.5
 
 
 def _item(card: NewCard, old: Item | None) -> NewMemory:
@@ -167,24 +182,74 @@ def _item(card: NewCard, old: Item | None) -> NewMemory:
     )
 
 
-def _replaced(connection: Connection, card: NewCard) -> Item | None:
-    if card.supersedes is None:
-        return _closest(connection, card)
-    old = find(connection, card.supersedes, kind="card")
-    if old.superseded_by is not None:
-        raise InvalidInput("supersedes", "must be a card that is not superseded already")
-    return old
+def undecided_texts(connection: Connection | None, new: Sequence[NewCard]) -> list[str]:
+    """The texts whose cosines `put` needs, because words alone do not decide.
+
+    Without a connection (the bank does not exist yet) the cards are compared with each other only.
+    """
+    texts: dict[str, None] = {}
+    for card in new:
+        near = [
+            item.text
+            for item in (() if connection is None else _candidates(connection, card))
+            if are_near(Statement(title=item.title, text=item.text), _statement(card))
+        ]
+        # The cards of one call may also repeat each other.
+        near += [
+            other.summary
+            for other in new
+            if other is not card
+            and other.category == card.category
+            and are_near(_statement(other), _statement(card))
+        ]
+        if near and len(texts) < MOST_TEXTS:
+            texts |= dict.fromkeys((card.summary, *near[:COMPARED]))
+    return list(texts)
 
 
-def _closest(connection: Connection, card: NewCard) -> Item | None:
-    """The card of the same category, user and role that this one repeats or replaces, if any."""
+def _predecessor(
+    connection: Connection, card: NewCard, closeness: Closeness
+) -> tuple[Item | None, bool]:
+    """The card that this one repeats or replaces, if any, and whether it repeats it."""
+    if card.supersedes is not None:
+        old = find(connection, card.supersedes, kind="card")
+        if old.superseded_by is not None:
+            raise InvalidInput("supersedes", "must be a card that is not superseded already")
+        return old, False
+    found = _candidates(connection, card)
+    closest = _closest(found, card)
+    if closest is not None:
+        return closest, _is_duplicate(closest, card)
+    related: dict[str, Item] = {}
+    for item in found:
+        old_one = Statement(title=item.title, text=item.text)
+        kind = relation(old_one, _statement(card), closeness(item.text, card.summary))
+        if kind is not None:
+            related.setdefault(kind, item)
+    if "same" in related:
+        return related["same"], True
+    return related.get("update"), False
+
+
+def _statement(card: NewCard) -> Statement:
+    return Statement(title=card.title, text=card.summary)
+
+
+def _candidates(connection: Connection, card: NewCard) -> list[Item]:
+    """Cards of the same category, user and role with common words, best first."""
+    text = f"{card.title}\n{card.summary}"
+    return [
+        item
+        for item in candidates(connection, "card", text, category=card.category)
+        if (item.user, item.role) == (card.user, card.role)
+    ]
+
+
+def _closest(found: Sequence[Item], card: NewCard) -> Item | None:
+    """The card with the same title, or with a similar title and mostly the same words."""
     words = words_of(f"{card.title}\n{card.summary}")
     best: tuple[float, Item] | None = None
-    for item in candidates(
-        connection, "card", f"{card.title}\n{card.summary}", category=card.category
-    ):
-        if (item.user, item.role) != (card.user, card.role):
-            continue
+    for item in found:
         score = similarity(words, words_of(f"{item.title}\n{item.text}"))
         if same_words(item.title, card.title):
             score = max(score, REPLACES)
@@ -217,7 +282,8 @@ def _add_evidence(
     for piece in evidence:
         if not piece.snippet.strip():
             continue
-        source = piece.item or find_quoted(connection, ("event", "memory", "chunk"), piece.snippet)
+        # An item that the caller names counts only if it contains the quotation.
+        source = find_quoted(connection, _QUOTED_KINDS, piece.snippet, first=piece.item)
         key = (rowid, piece.snippet, piece.session or session or "")
         known = connection.execute(
             "SELECT 1 FROM evidence WHERE card = ? AND snippet = ? AND session = ?", key

@@ -30,6 +30,10 @@ class TaskDetails(SearchedDetails):
     effort: str | None = None
 
 
+class EventDetails(SearchedDetails):
+    task_status: str = ""  # of an open event that is worked on as a task
+
+
 class NarrativeDetails(SearchedDetails):
     count: int = 0
 
@@ -41,6 +45,7 @@ class ChunkDetails(SearchedDetails):
 
 _TYPES: Final[dict[Kind, type[SearchedDetails]]] = {
     "card": CardDetails,
+    "event": EventDetails,
     "task": TaskDetails,
     "narrative": NarrativeDetails,
     "chunk": ChunkDetails,

@@ -176,7 +176,11 @@ def where(dialect: Dialect, filters: Filters, kinds: Iterable[Kind] = ()) -> tup
     among("kind", kinds)
     equal("session", filters.session)
     among("source", filters.sources)
-    equal("user", filters.user)
+    if filters.user is not None and filters.or_shared:
+        conditions.append("(items.user IS NULL OR items.user = ?)")
+        values.append(filters.user)
+    else:
+        equal("user", filters.user)
     equal("role", filters.role)
     equal("document", filters.document)
     among("category", filters.categories)

@@ -1,11 +1,13 @@
 """Lists of items in order of time or arrival, without ranking."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from store.arguments import checked_filters, kinds_argument, texts
 from store.database import Connection
+from store.errors import InvalidInput
 from store.model import Filters, Kind, Page
-from store.rows.items import SELECT, find, item_of, where
+from store.rows.items import LIVE, SELECT, find, item_of, where
 
 ALL: Final = Filters()
 
@@ -87,6 +89,32 @@ def rowids_where(
 def rowids_of(connection: Connection, ids: Sequence[str]) -> list[int]:
     """The row numbers of live items, or `NotFound` for the first unknown id."""
     return [find(connection, id).rowid for id in dict.fromkeys(ids)]
+
+
+def choice(
+    ids: Sequence[str], kinds: Sequence[Kind], filters: Filters | None
+) -> Callable[[Connection], list[int]]:
+    """Selects the rows with these ids or those that pass the filters; exactly one must be given."""
+    ids, kinds = texts("ids", ids), kinds_argument(kinds)
+    if bool(ids) == (filters is not None):
+        raise InvalidInput("ids", "give either ids or filters")
+    if filters is None:
+        return lambda connection: rowids_of(connection, ids)
+    chosen = checked_filters(filters)
+    return lambda connection: rowids_where(connection, kinds=kinds, filters=chosen)
+
+
+def live_rowids(connection: Connection, ids: Sequence[str]) -> list[int]:
+    """The row numbers of those of these items that are there and not forgotten."""
+    found: list[int] = []
+    for start in range(0, len(ids), 500):
+        some = ids[start : start + 500]
+        marks = ",".join("?" * len(some))
+        rows = connection.execute(
+            f"SELECT id FROM items WHERE public_id IN ({marks}) AND {LIVE}", some
+        )
+        found += [rowid for (rowid,) in rows]
+    return found
 
 
 def forgotten_ids(connection: Connection) -> list[str]:

@@ -132,6 +132,11 @@ def insert_row(
     )
 
 
+def insert_known(transaction: WriteTransaction, prepared: Prepared) -> Put:
+    """Insert an item as it is; the caller has checked that nothing has its id."""
+    return _insert(transaction, prepared)
+
+
 def delete_rows(transaction: WriteTransaction, rowids: Iterable[int]) -> int:
     """Delete items, live or forgotten, with the rows of other tables that refer to them."""
     connection = transaction.connection
@@ -190,7 +195,7 @@ def _insert(transaction: WriteTransaction, prepared: Prepared) -> Put:
     if not prepared.is_fresh and _is_taken(transaction.connection, row.public_id):
         raise InvalidInput("id", "is the id of another item already")
     rowid = transaction.next()
-    ITEMS.insert(transaction.connection, replace(row, id=rowid), rowid)
+    ITEMS.insert_as(transaction.connection, rowid, row, rowid)
     enlist(transaction, rowid, prepared.tokens)
     return Put(id=row.public_id, rowid=rowid)
 

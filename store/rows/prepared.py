@@ -4,6 +4,7 @@ This work needs no connection and may take long for a large text, so it is done 
 transaction and, for large texts, on a worker thread.
 """
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
@@ -137,8 +138,9 @@ def count_words(tokens: str) -> int:
     return tokens.count(" ") + 1 if tokens else 0
 
 
+@lru_cache(maxsize=256)
 def encode_provenance(provenance: Provenance) -> str:
-    """The provenance as JSON, checked."""
+    """The provenance as JSON, checked. Few clients write many items, so the results are kept."""
     if provenance == _NO_PROVENANCE:
         return "{}"
     check_labels(

@@ -1,14 +1,16 @@
 """Looking up stored items that resemble or contain a text."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from heapq import nlargest
 from typing import Any, Final
 
 from store.database import Condition, Connection
+from store.errors import NotFound
 from store.model import Item, Kind
 from store.ranking.bm25 import CorpusStatistics, bm25, inverse_frequency
 from store.ranking.tokenizer import index_text, query_terms
-from store.rows.items import LIVE, fetch, item_of
+from store.rows.items import LIVE, fetch, find, item_of
 
 CANDIDATES: Final = 50
 SCORED: Final = 200  # items whose tokens are read and scored
@@ -62,9 +64,19 @@ def candidates(
     return [item_of(rows[id]) for id in best if id in rows]
 
 
-def find_quoted(connection: Connection, kinds: Sequence[Kind], snippet: str) -> str | None:
-    """The id of an item that contains the snippet literally, apart from case and white space."""
+def find_quoted(
+    connection: Connection, kinds: Sequence[Kind], snippet: str, *, first: str | None = None
+) -> str | None:
+    """The id of an item that contains the snippet literally, apart from case and white space.
+
+    The item with the id `first` is preferred, if it contains the snippet.
+    """
     wanted = " ".join(snippet.casefold().split())
+    if first is not None:
+        with suppress(NotFound):
+            named = find(connection, first)
+            if named.kind in kinds and wanted in " ".join(named.text.casefold().split()):
+                return named.id
     words = list(dict.fromkeys(index_text(snippet).split()))
     # The first and last word of a snippet may be cut off in the middle.
     inner = words[1:-1] if len(words) > 3 else words

@@ -81,9 +81,11 @@ def skills(connection: Connection, filters: Filters, *, limit: int) -> list[Skil
 def put_narrative(transaction: WriteTransaction, narrative: NewNarrative, now: int) -> Put:
     """Store the summary of a span. It replaces an older summary of the same span."""
     check_labels(span=narrative.span, name=narrative.name)
+    # A title is searched. The id of a session is no subject of its summary.
+    is_named_by_session = narrative.name == narrative.session and narrative.text.strip()
     new = NewMemory(
         kind="narrative",
-        title=narrative.name,
+        title="" if is_named_by_session else narrative.name,
         text=narrative.text,
         category=narrative.span,
         key="\n".join((narrative.span, narrative.name, narrative.user or "", narrative.role or "")),
@@ -159,7 +161,7 @@ def narrative_of(item: Item) -> Narrative:
     return Narrative(
         id=item.id,
         span=item.category or "",
-        name=item.title,
+        name=item.title or item.session or "",
         text=item.text,
         count=int(item.details.get("count", 0)),
         item=item,

@@ -70,6 +70,11 @@ class Table(Generic[R]):
     def insert(self, connection: Connection, row: R, *undigested: Any) -> None:
         connection.execute(self.insert_statement, self.written(row, *undigested))
 
+    def insert_as(self, connection: Connection, key: int, row: R, *undigested: Any) -> None:
+        """Insert a row under another key than its own."""
+        columns = (key, *msgspec.structs.astuple(row)[1:])
+        connection.execute(self.insert_statement, (*columns, *undigested, digest_of(columns)))
+
     def update(self, connection: Connection, row: R, *undigested: Any) -> None:
         """Write a row again, in the place of the row with its key."""
         columns = self.written(row, *undigested)

@@ -12,10 +12,10 @@ the model is still loading, or is an endpoint across a network, the vector is aw
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import anyio.to_thread
@@ -113,6 +113,8 @@ class HybridRanking:
         self, bank: OpenBank, query: Query, meaning: SemanticQuery | None, degraded: set[str]
     ) -> Found:
         mode: Mode = query.mode if meaning is not None else "keyword"
+        if mode == "semantic" and "vectors-pending" in degraded:
+            mode = "hybrid"  # an item without a vector is found by its words meanwhile
         prepared = PreparedQuery(
             query=query,
             mode=mode,
@@ -122,6 +124,15 @@ class HybridRanking:
             degraded=tuple(degraded),
         )
         return await bank.database.read(partial(answer, prepared=prepared))
+
+    async def vectors(self, texts: Sequence[str]) -> Any:
+        if not self._embedder.is_semantic:
+            return None
+        try:
+            return await self._index_thread.call(partial(self._embedder.embed, texts))
+        except EmbedderFailed:
+            self._note_failed(set())
+            return None
 
     async def written(self, bank: OpenBank) -> None:
         self._of(bank).index.note_written()

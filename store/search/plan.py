@@ -23,19 +23,20 @@ from heapq import nlargest
 from typing import Any, Final
 
 from store.database import EVERYTHING, Condition, Connection
-from store.errors import NotFound
-from store.model import Found, Hit, Item
+from store.model import Found, Hit
 from store.ranking.bm25 import CorpusStatistics, best_possible, inverse_frequency
 from store.ranking.candidates import Candidate, Question, Ranked, TurnEvidence
+from store.ranking.freshness import successors_first
 from store.ranking.fusion import rank
 from store.ranking.keyword_evidence import NO_MATCH, KeywordEvidence, QueryWords
 from store.ranking.snippets import Marker
 from store.ranking.tokenizer import Term, query_terms
 from store.ranking.turns import asked_traits, is_role, words_of_question
-from store.rows.items import fetch, find, is_unfiltered, item_of, where
-from store.rows.table import RowDamaged
+from store.rows.items import is_unfiltered, where
 from store.search import neighbours
+from store.search.hits import hit_of, items_of, named_item
 from store.search.prepared_query import PreparedQuery, SemanticQuery
+from store.search.spans import asked_span
 from store.vectors.stored import cosines_of, scan, stored_cosines
 from store.vectors.tokens import closest_tokens
 
@@ -101,6 +102,7 @@ class _Search:
         self.known: dict[int, Candidate] = {}  # the items whose rows were read
         self.uncompared: list[tuple[int, bytes]] = []  # vectors read before the query's is there
         self.unmatched: list[tuple[int, bytes]] = []  # tokens of turns, likewise
+        self.span = asked_span(connection, query, prepared.now)
         self.is_narrow = False  # whether the filter is applied in SQL, before lists are cut off
         self.allowed: list[int] | None = None
         if self.is_filtered and prepared.meaning and prepared.meaning.cache.coverage().is_waiting:
@@ -126,6 +128,8 @@ class _Search:
             limit=self.prepared.query.limit,
             question=self._question() if self.has_turns else None,
         )
+        if self.span is not None and self.span.is_all:
+            ranked = self.span.first(ranked)[: self.prepared.query.limit]
         return self._found(ranked)
 
     # --- candidates -----------------------------------------------------------------------
@@ -136,8 +140,10 @@ class _Search:
         best = nlargest(self.shortlist, by_words, key=lambda id: (words[id].words, id))
         self._describe(best)
         by_meaning = self._by_meaning()
-        words |= self._weigh_words([id for id in by_meaning if id not in words])
-        return self._candidates({*best, *by_meaning}, words)
+        in_span = self._nearest_in_span()
+        others = dict.fromkeys((*by_meaning, *in_span))
+        words |= self._weigh_words([id for id in others if id not in words])
+        return self._candidates({*best, *others}, words)
 
     def _narrow(self) -> None:
         """Apply the filter in SQL from now on. If it leaves few items, list all of them."""
@@ -168,7 +174,11 @@ class _Search:
             gain = gains[term.text]
             for id in postings[term.text]:
                 sums[id] = sums.get(id, 0.0) + gain
-        return [id for _, id in nlargest(2 * self.shortlist, zip(sums.values(), sums, strict=True))]
+        best = [id for _, id in nlargest(2 * self.shortlist, zip(sums.values(), sums, strict=True))]
+        if self.span is not None:
+            in_span = (id for id in self.span.ids if id in sums)
+            best += set(nlargest(self.shortlist, in_span, key=sums.__getitem__)) - set(best)
+        return best
 
     def _common(
         self, significant: Sequence[Term], gains: dict[str, float], sums: dict[int, float]
@@ -250,6 +260,16 @@ class _Search:
             found = stored_cosines(self.connection, self.vector, meaning.model, allowed)
         return nlargest(self.shortlist, found, key=found.__getitem__)
 
+    def _nearest_in_span(self) -> Sequence[int]:
+        """The items from the time that the question names whose meaning is closest to it."""
+        meaning = self.prepared.meaning
+        if meaning is None or self.span is None or self.vector is None:
+            return ()
+        allowed = list(self.span.ids)
+        if self.allowed is not None:
+            allowed = list(self.span.ids.intersection(self.allowed))
+        return self._meaning_among(meaning, allowed) if allowed else ()
+
     def _existing(self, found: dict[int, float], meaning: SemanticQuery) -> list[int]:
         """The ids that exist and pass the filter; missing ones are reported to the cache."""
         self._describe(found)
@@ -302,6 +322,7 @@ class _Search:
                     group=session if document is None else ("document", document),
                     is_asking=bool(asks),
                     age_days=(self.prepared.now - occurred_at) / MILLISECONDS_A_DAY,
+                    in_time=self.span is not None and self.span.contains(occurred_at),
                 )
                 if content is not None:
                     self.uncompared.append((id, content))
@@ -379,18 +400,23 @@ class _Search:
         query = self.prepared.query
         hits: list[Hit] = []
         marker = Marker(self.terms or query_terms(self.asked))
-        named = self._named()
+        named = named_item(self.connection, query.text, self.condition, self.values)
         if named is not None:
             sure = Ranked(id=named.rowid, value=1.0, score=1.0, parts={})
-            hits.append(self._hit(named, sure, marker))
+            hits.append(hit_of(named, sure, marker, explain=query.explain))
         above = [
             entry
             for entry in ranked
             if entry.score >= query.min_score and (named is None or entry.id != named.rowid)
         ]
         chosen = above[: query.limit - len(hits)]
-        items = self._items([entry.id for entry in chosen])
-        hits += [self._hit(items[entry.id], entry, marker) for entry in chosen if entry.id in items]
+        items, has_damage = items_of(self.connection, [entry.id for entry in chosen])
+        if has_damage:
+            self.degraded.add("items-damaged")
+        found = [(entry, items[entry.id]) for entry in chosen if entry.id in items]
+        if self.span is None:  # otherwise the asked time decides, not the newest one
+            found = successors_first(found)
+        hits += [hit_of(item, entry, marker, explain=query.explain) for entry, item in found]
         below = [entry.score for entry in ranked if entry.score < query.min_score]
         return Found(
             hits=tuple(hits),
@@ -398,37 +424,4 @@ class _Search:
             best_below=max(below, default=None),
             mode=self.prepared.mode,
             degraded=tuple(sorted(self.degraded)),
-        )
-
-    def _named(self) -> Item | None:
-        """The item whose id is the text of the query, if it passes the filter."""
-        name = self.prepared.query.text.strip()
-        if not name or len(name) > 256 or any(character.isspace() for character in name):
-            return None
-        try:
-            item = find(self.connection, name)
-        except NotFound:
-            return None
-        (may_answer,) = self.connection.execute(
-            f"SELECT {self.condition} FROM items WHERE items.id = ?", (*self.values, item.rowid)
-        ).fetchone()
-        return item if may_answer else None
-
-    def _items(self, ids: Sequence[int]) -> dict[int, Item]:
-        found: dict[int, Item] = {}
-        for row in fetch(self.connection, ids):
-            try:
-                found[row[0]] = item_of(row)
-            except RowDamaged:
-                self.degraded.add("items-damaged")
-        return found
-
-    def _hit(self, item: Item, entry: Ranked, marker: Marker) -> Hit:
-        shown = marker.snippet(item.text)
-        return Hit(
-            item=item,
-            score=entry.score,
-            snippet=shown.text,
-            matches=shown.matches,
-            parts=entry.parts if self.prepared.query.explain else None,
         )

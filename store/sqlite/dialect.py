@@ -14,6 +14,12 @@ class SqliteDialect:
     has_tag = "EXISTS (SELECT 1 FROM json_each(items.tags) AS tag WHERE tag.value = ?)"
     asks = "substr(rtrim(items.text), -1) = '?'"
 
+    each_tag = "JOIN json_each(items.tags) AS tag"
+    texts = numbers = "SELECT value FROM json_each(?)"
+
+    def member(self, column: str, name: str) -> str:
+        return f"json_extract({column}, '$.{name}')"
+
     def has_member(self, name: str, wanted: Any) -> tuple[str, list[Any]]:
         condition, values = _member(wanted)
         exists = "EXISTS (SELECT 1 FROM json_each(items.metadata) AS member WHERE member.key = ?"

@@ -5,6 +5,7 @@ one it stores a vector for every pending item and keeps no state after a reset.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import cycle, islice
 
@@ -30,6 +31,9 @@ class PlainRanking:
         self.resets = 0
         self.left: list[str] = []
         self.embedder: str | None = "plain"
+
+    async def vectors(self, texts: Sequence[str]) -> None:
+        return None
 
     async def search(self, bank: OpenBank, query: Query) -> Found:
         def select(connection: Connection) -> Found:

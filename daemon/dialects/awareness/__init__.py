@@ -52,7 +52,10 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
         ),
         ToolSpec(
             name="awareness_get_agent_prompt",
-            description="Activation prompt for a role, to start a sub-agent with.",
+            description=(
+                "Activation prompt for a role, to start a sub-agent with. Roles are listed by "
+                "awareness_init and lookup context; awareness_record submit_insights changes them."
+            ),
             arguments=args.PromptArguments,
             run=GetAgentPrompt(toolkit),
             read_only=True,
@@ -112,7 +115,8 @@ def tools(toolkit: Toolkit) -> list[ToolSpec]:
             description=(
                 "Write to memory. remember: text. remember_batch: steps [{text}]. "
                 "backfill: history. ingest: content, content_scope. update_task: task_id, status. "
-                "submit_insights: content {knowledge_cards, risks, action_items}."
+                "submit_insights: content {knowledge_cards, risks, action_items, "
+                "agent_profiles: [{agent_role, when_to_use, ...} or {agent_role, delete: true}]}."
             ),
             arguments=args.RecordArguments,
             run=Record(toolkit),

@@ -112,6 +112,8 @@ class SkillView(Struct, frozen=True, kw_only=True):
     title: str
     summary: str
     methods: tuple[str, ...]
+    #: The installed memory that the skill comes from; absent for a skill of this memory.
+    memory_id: Text = UNSET
 
 
 class DayView(Struct, frozen=True, kw_only=True):

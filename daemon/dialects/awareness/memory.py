@@ -147,6 +147,20 @@ async def to_read(toolkit: Toolkit, context: Context, memory_id: str) -> MemoryR
     return MemoryReader(bank=found.name, engine=toolkit.engine, now=toolkit.now)
 
 
+async def installed(toolkit: Toolkit, context: Context, bank: str) -> list[str]:
+    """The other memories whose skills this caller gets.
+
+    They are the ones in `server.skill_banks` that the caller may read, and the ones that its token
+    names. The owner may read every bank; without that setting it gets the skills of none of them,
+    because the banks of two projects have nothing to do with each other.
+    """
+    granted = context.principal.banks
+    wanted = [name for name in toolkit.skill_banks if granted is None or name in granted]
+    wanted += sorted(granted or ())
+    known = {each.name for each in await toolkit.engine.banks()}
+    return [name for name in dict.fromkeys(wanted) if name != bank and name in known]
+
+
 async def to_write(toolkit: Toolkit, context: Context, memory_id: str) -> str:
     """The bank to write to, created if it does not exist."""
     name = memory_id or context.bank
@@ -160,9 +174,19 @@ async def to_write(toolkit: Toolkit, context: Context, memory_id: str) -> str:
         return (await toolkit.engine.bank(name)).name
 
 
-def filters_for(user_id: str, agent_role: str = "", session_id: str = "") -> Filters:
-    """Filters for the labels of a call; an empty label does not filter."""
-    return Filters(user=user_id or None, role=agent_role or None, session=session_id or None)
+def filters_for(
+    user_id: str, agent_role: str = "", session_id: str = "", *, or_shared: bool = False
+) -> Filters:
+    """Filters for the labels of a call; an empty label does not filter.
+
+    With `or_shared`, items that belong to no user are shared by all users and pass too.
+    """
+    return Filters(
+        user=user_id or None,
+        or_shared=or_shared,
+        role=agent_role or None,
+        session=session_id or None,
+    )
 
 
 def provenance_of(context: Context) -> Provenance:

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from daemon.dialects.awareness.answers import ProfileView, profile_view
 from store.model import AgentProfile
 
 BUILT_IN: Final = (
@@ -168,6 +169,11 @@ def merged(stored: list[AgentProfile]) -> list[AgentProfile]:
         {**{profile.agent_role: profile for profile in stored}, **_ROLES}.values(),
         key=lambda profile: profile.agent_role,
     )
+
+
+def views(stored: list[AgentProfile]) -> list[ProfileView]:
+    """The profiles of a bank, as tools list them."""
+    return [profile_view(each, title_of(each), origin_of(each)) for each in merged(stored)]
 
 
 def title_of(profile: AgentProfile) -> str:

@@ -80,7 +80,7 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context)
         total=len(hits),
         query=arguments.query,
         below_threshold=found.below,
-        hint=UNSET if hits or not found.below else _hint(found, arguments.threshold),
+        hint=_hint(found, arguments.threshold, is_empty=not hits) or UNSET,
     )
     results = fitting(map(_result, hits), toolkit.answer_bytes - HINT_BYTES, answer)
     return msgspec.structs.replace(
@@ -191,14 +191,19 @@ def _undo_hint(token: str, bank: str, until: int) -> str:
     )
 
 
-def _hint(found: Found, threshold: float) -> str:
-    """The hint of an empty answer when results below the threshold exist."""
-    count = "1 memory scores" if found.below == 1 else f"{found.below} memories score"
-    best = shown_score(found.best_below or 0.0)
-    return (
-        f"{count} below the threshold of {threshold:g}, the best {best:.2g};"
-        " a lower threshold shows them"
-    )
+def _hint(found: Found, threshold: float, *, is_empty: bool) -> str:
+    """The reason of an empty answer, and the reason why results may be missing."""
+    parts: list[str] = []
+    if is_empty and found.below:
+        count = "1 memory scores" if found.below == 1 else f"{found.below} memories score"
+        best = shown_score(found.best_below or 0.0)
+        parts.append(
+            f"{count} below the threshold of {threshold:g}, the best {best:.2g};"
+            " a lower threshold shows them"
+        )
+    if "vectors-pending" in found.degraded:
+        parts.append("new memories are still being indexed and match by words only until then")
+    return "; ".join(parts)
 
 
 def _left_out(count: int) -> str:

@@ -1,6 +1,6 @@
 """Helpers that several groups of methods share."""
 
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -43,7 +43,7 @@ def declares_tasks(call: Call) -> bool:
 def require_tasks(call: Call) -> None:
     """Reject a request that does not declare the tasks extension."""
     if not declares_tasks(call):
-        required = {"extensions": {TASKS: {}}}
+        required: dict[str, Any] = {"extensions": {TASKS: {}}}
         raise ProtocolError(Fault.MISSING_CAPABILITY, TASKS, requiredCapabilities=required)
 
 

@@ -24,6 +24,7 @@ from daemon.transports.http.rest.agents import AgentRoutes
 from daemon.transports.http.rest.api import Api
 from daemon.transports.http.rest.calls import RestCalls
 from daemon.transports.http.rest.documents import DocumentRoutes
+from daemon.transports.http.rest.events import EventRoutes
 from daemon.transports.http.rest.operations import Operations
 from daemon.transports.http.rest.pages import Pages
 from daemon.transports.http.rest.routes import Rest
@@ -111,9 +112,10 @@ class HttpServer:
     async def open(self) -> None:
         """Start to accept requests."""
         services = self._services
-        services.gate.measure(services.meter)
+        services.gate.measure(services.meter, services.activity)
         services.gate.count_unsent(self._state.unsent)
         services.health.add_check(lambda: self._bound.tokens.trouble)
+        services.monitor.add_clients(self._sessions.describe)
         await self._sessions.load()
         self._router = self._make_router()
         config = Config(
@@ -162,6 +164,12 @@ class HttpServer:
         self._endpoints.append(calls)
         rest = Rest(self._settings, calls=calls, surface=services.surfaces(), api=services.api)
         api = Api(services.api, calls)
+        events = EventRoutes(
+            services.events,
+            services.monitor,
+            leaving=services.shutdown.leaving,
+            pace=self._pace,
+        )
         agents = AgentRoutes(calls, services.surfaces().agents)
         documents = DocumentRoutes(calls, services.surfaces())
         sources = SourceRoutes(calls, services.sources, services.tasks)
@@ -174,6 +182,7 @@ class HttpServer:
             **agents.routes(),
             **documents.routes(),
             **sources.routes(),
+            **events.routes(),
         }
         if self._settings.mcp:
             routes |= self._mcp_routes()

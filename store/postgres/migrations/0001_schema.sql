@@ -101,6 +101,8 @@ CREATE UNIQUE INDEX items_by_key ON items (bank, kind, key)
 CREATE INDEX items_by_time ON items (bank, kind, occurred_at, id) WHERE forgotten_at IS NULL;
 CREATE INDEX items_by_session ON items (bank, session, id) WHERE session IS NOT NULL;
 CREATE INDEX items_by_document ON items (bank, document, position) WHERE document IS NOT NULL;
+CREATE INDEX items_open ON items (bank, id)
+    WHERE kind = 'event' AND status = 'open' AND forgotten_at IS NULL;
 CREATE INDEX items_forgotten ON items (bank, forgotten_by) WHERE forgotten_by IS NOT NULL;
 
 -- The tokens of each live item, and for each token its items.
@@ -204,6 +206,18 @@ CREATE TABLE source_files (
 );
 CREATE INDEX source_files_by_document ON source_files (bank, document) WHERE document IS NOT NULL;
 
+CREATE TABLE undo_steps (
+    bank    bigint NOT NULL,
+    token   text COLLATE "C" NOT NULL,
+    item    bigint NOT NULL,
+    made_at bigint NOT NULL,
+    added   text COLLATE "C",
+    removed text COLLATE "C",
+    PRIMARY KEY (bank, token, item),
+    FOREIGN KEY (bank, item) REFERENCES items (bank, id) ON DELETE CASCADE
+);
+CREATE INDEX undo_steps_by_item ON undo_steps (bank, item);
+
 -- The second fence between banks. Every statement names its bank; if one forgot to, it would still
 -- see the rows of the transaction's own bank only. The tables' owner is not exempt.
 DO $$
@@ -212,7 +226,7 @@ DECLARE
 BEGIN
     FOREACH name IN ARRAY ARRAY[
         'state', 'models', 'documents', 'items', 'words', 'postings', 'vectors', 'turns',
-        'evidence', 'profiles', 'put_keys', 'origins', 'tombstones', 'source_files'
+        'evidence', 'profiles', 'put_keys', 'origins', 'tombstones', 'source_files', 'undo_steps'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);

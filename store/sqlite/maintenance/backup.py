@@ -38,7 +38,14 @@ def make(connection: Connection, directory: Path, *, bank: str, name: str, now: 
         temporary.unlink(missing_ok=True)
         raise
     sync_directory(directory)
-    return BackedUp(bank=bank, name=name, bytes=target.stat().st_size, items=items, made_at=now)
+    return BackedUp(
+        bank=bank,
+        name=name,
+        bytes=target.stat().st_size,
+        items=items,
+        made_at=now,
+        path=str(target),
+    )
 
 
 def verify(file: Path) -> int:
@@ -75,7 +82,14 @@ def listing(directory: Path, bank: str) -> list[BackedUp]:
             status = file.stat()
             made_at = int(status.st_mtime * 1000)
             found.append(
-                BackedUp(bank=bank, name=file.stem, bytes=status.st_size, items=-1, made_at=made_at)
+                BackedUp(
+                    bank=bank,
+                    name=file.stem,
+                    bytes=status.st_size,
+                    items=-1,
+                    made_at=made_at,
+                    path=str(file),
+                )
             )
     return found
 

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from daemon.api.searching import SearchArguments, search
+from daemon.api.searching import SearchArguments, search_memories
 from daemon.tools.context import Context
 from daemon.tools.toolkit import Toolkit
 from store.engine import Engine
@@ -48,7 +48,7 @@ async def test_hits_and_near_misses_are_divided_by_the_score() -> None:
     toolkit = Toolkit(engine=cast("Engine", engine), now=lambda: 0)
     arguments = SearchArguments(bank="work", query="q", min_score=0.7, near_misses=1)
 
-    found = await search(toolkit, arguments, cast("Context", None))
+    found = await search_memories(toolkit, arguments, cast("Context", None))
 
     assert [hit.memory.id for hit in found.hits] == ["m0"]
     assert [hit.memory.id for hit in found.near_misses] == ["m1"]

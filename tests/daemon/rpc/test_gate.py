@@ -9,6 +9,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from daemon.operations.activity import Activity
 from daemon.operations.descriptors import Descriptors
 from daemon.operations.metrics import Meter
 from daemon.rpc.congestion import QUEUE_FROM
@@ -230,7 +231,7 @@ def test_a_crash_is_recorded_and_answered_with_an_error_id() -> None:
         raise KeyError("a secret")
 
     gate, meter = Gate(LIMITS, clock=FakeClock()), Meter()
-    gate.measure(meter)
+    gate.measure(meter, Activity(lambda: 0))
     crashed = failure_of(gate.begin(Method(crash), a_call(), Someone(), 1))
     assert crashed.status == 500
     assert crashed.reason.startswith("Internal error: error id ")

@@ -1,5 +1,6 @@
 """Calls that go on as tasks (SEP-2663)."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.support.wire import MemoryWire, call, initialize, join, modern, runni
 pytestmark = pytest.mark.anyio
 
 TASKS = "io.modelcontextprotocol/tasks"
-ABLE = {
+ABLE: dict[str, Any] = {
     "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "extensions": {TASKS: {}}}
 }
 
@@ -48,10 +49,14 @@ class Client:
         return await self.ask("tools/call", name=tool, arguments=arguments)
 
     async def until(self, id: str, *statuses: str) -> Any:
+        return await self.once(id, lambda task: task["status"] in statuses)
+
+    async def once(self, id: str, holds: Callable[[Any], bool]) -> Any:
+        """Ask for a task until the condition holds, as a client polls."""
         with anyio.fail_after(5):
             while True:
                 task = await self.ask("tasks/get", taskId=id)
-                if task["status"] in statuses:
+                if holds(task):
                     return task
                 await anyio.sleep(0.01)
 
@@ -132,13 +137,10 @@ async def test_a_task_asks_and_goes_on_when_every_question_is_answered(tmp_path:
     async with running_services(tmp_path) as services:
         client = Client(*join(services))
         id = (await client.call("multi_input"))["taskId"]
-        with anyio.fail_after(5):
-            while len((await client.ask("tasks/get", taskId=id)).get("inputRequests", ())) < 2:
-                await anyio.sleep(0.01)
-        asked = await client.until(id, "input_required")
+        asked = await client.once(id, lambda task: len(task.get("inputRequests", ())) == 2)
         first, second = asked["inputRequests"]
         assert asked["inputRequests"][first]["method"] == "elicitation/create"
-        reply = {"action": "accept", "content": {}}
+        reply: dict[str, Any] = {"action": "accept", "content": {}}
         ignored = {"no-such-question": reply, first: reply}
         acknowledged = await client.ask("tasks/update", taskId=id, inputResponses=ignored)
         assert acknowledged.keys() == {"resultType", "_meta"}
@@ -168,6 +170,7 @@ async def test_a_cancelled_request_ends_the_work_that_is_no_task_yet(tmp_path: P
             await anyio.sleep_forever()
         finally:
             ended.set()
+        return ""
 
     spec = ToolSpec(name="wait", description="", run=wait, task_after=60)
     surface = Surface(name="one", tools=Registry([spec]))
@@ -216,9 +219,7 @@ async def test_the_progress_of_a_task_is_its_status_message(tmp_path: Path) -> N
         peer, wire = join(services)
         client = Client(peer, wire)
         id = (await client.call("work"))["taskId"]
-        with anyio.fail_after(5):
-            while (await client.ask("tasks/get", taskId=id)).get("statusMessage") != "3 of 7":
-                await anyio.sleep(0.01)
+        await client.once(id, lambda task: task.get("statusMessage") == "3 of 7")
         assert not [frame for frame in wire.frames() if "method" in frame]
 
 
@@ -247,11 +248,15 @@ async def test_a_task_is_unknown_to_other_principals_and_after_its_time() -> Non
 
 
 async def test_a_call_beyond_the_limit_of_tasks_is_answered_when_it_is_done() -> None:
+    async def wait() -> bytes:
+        await anyio.sleep_forever()
+        return b""
+
     async with anyio.create_task_group() as group:
         keeper = TaskKeeper(group, lambda: 0, lambda _: None)
         for _ in range(tasks.MAX_TASKS):
             task = keeper.create(OWNER)
             assert task is not None
-            await keeper.run(task, anyio.sleep_forever(), 0)
+            await keeper.run(task, wait(), 0)
         assert keeper.create(OWNER) is None
         group.cancel_scope.cancel()

@@ -101,6 +101,18 @@ async def test_a_full_disk_hides_nothing_that_is_there(
     assert found.degraded == (() if mode == "keyword" else ("vectors-pending",))
 
 
+@pytest.mark.parametrize("mode", MODES)
+async def test_while_vectors_are_missing_an_item_is_found_by_any_of_its_words(
+    engine: EmbeddedEngine, mode: Mode
+) -> None:
+    await put(engine, *(f"remark {n}" for n in range(hybrid.AT_ONCE + 20)), "The kitten is asleep")
+    text = "Which kitten would somebody like?"
+    found = await engine.search(Query(bank=BANK, text=text, mode=mode))
+    assert found.hits[0].item.text == "The kitten is asleep" and found.hits[0].score > 0.08
+    if mode != "keyword":
+        assert found.degraded == ("vectors-pending",) and found.mode == "hybrid"
+
+
 async def test_a_model_that_raises_anything_costs_only_the_meaning(
     engine: EmbeddedEngine, embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,6 +130,23 @@ _NOT_DONE: Final = re.compile(
 )
 
 
+_PREFERENCE: Final = re.compile(
+    r"\bprefers?\b|\bpreferences?\s{0,4}:|\b(?:my|user's|whose) favou?rite\b"
+    r"|\b(?:please|from now on),? (?:\w{1,40} ){0,3}(?:always|never|don't|do not)\b"
+    r"|\b(?:the user|user|they|he|she|i) (?:always |never |really |also )?(?:wants?|likes?|loves?"
+    r"|hates?|dislikes?|insists?)\b"
+    r"|^\s{0,40}(?:always|never) \w"
+    # German
+    r"|\bbevorzug(?:e|t|en)\b|\bich (?:mag|m\u00f6chte)\b"
+    # Japanese: prefer, like
+    r"|\u597d\u3080|\u304c\u597d\u304d",
+    re.I | re.M,
+)
+_NO_PREFERENCE: Final = re.compile(
+    r"\b(?:no|any|without) preferences?\b|\bdo(?:es)? not prefer\b", re.I
+)
+
+
 def actor_of(text: str) -> str:
     """The speaker named at the beginning of the text, else the assistant that recorded it."""
     named = speaker_of(text)
@@ -167,6 +184,12 @@ def status_of(text: str) -> str:
     if _DONE.search(_NOT_DONE.sub(" ", read)):
         return "resolved"
     return "noted"
+
+
+def is_preference(text: str) -> bool:
+    """Whether a text states a preference of a person."""
+    read = _edges(text)
+    return _PREFERENCE.search(_NO_PREFERENCE.sub(" ", read)) is not None
 
 
 def _edges(text: str) -> str:

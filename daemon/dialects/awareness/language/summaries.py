@@ -17,7 +17,8 @@ SENTENCE: Final = 160
 READ_CHARACTERS: Final = 4_000
 
 _WEIGHTS: Final = {"decision": 5, "issue": 4, "planning": 3, "file_diff": 2, "message": 1}
-_STATUS_WEIGHTS: Final = {"open": 2, "in_progress": 1, "resolved": 2}
+# Open work comes first, so that a narrative names it until it is resolved.
+_STATUS_WEIGHTS: Final = {"open": 6, "in_progress": 1, "resolved": 2}
 _END: Final = re.compile(r"(?<=[.!?。！？])\s+|\n")
 
 

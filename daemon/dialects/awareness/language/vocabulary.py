@@ -9,6 +9,8 @@ CARD_STATUSES: Final = (*EVENT_STATUSES, "superseded")
 TASK_STATUSES: Final = ("pending", "in_progress", "completed")
 RISK_STATUSES: Final = ("active", "mitigated", "resolved")
 LEVELS: Final = ("high", "medium", "low")
+#: The category of stated preferences, of cards as well as of events.
+PREFERENCE: Final = "personal_preference"
 
 _SYNONYMS: Final[tuple[tuple[str, ...], ...]] = (
     ("pending", "open", "todo", "active", "new"),

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import UNSET, Struct, UnsetType
 
 from daemon.dialects.awareness import memory, roles, rules
-from daemon.dialects.awareness.answers import ProfileView, SkillView, profile_view
+from daemon.dialects.awareness.answers import ProfileView, SkillView
 from daemon.dialects.awareness.arguments import InitArguments, at_least, check_labels
 from daemon.dialects.awareness.reading import bank_overview
 from daemon.tools.context import Context
@@ -47,7 +47,7 @@ class Init:
             await memory.to_write(self._toolkit, context, arguments.memory_id)
         reader = await memory.to_read(self._toolkit, context, arguments.memory_id)
         # The role labels the session; it does not filter the overview.
-        filters = memory.filters_for(arguments.user_id)
+        filters = memory.filters_for(arguments.user_id, or_shared=True)
         overview = await bank_overview.overview(
             reader,
             days=days,
@@ -55,16 +55,15 @@ class Init:
             max_tasks=max_tasks,
             filters=filters,
         )
-        skills = await bank_overview.active_skills(reader, filters)
-        profiles = roles.merged(await reader.engine.profiles(reader.bank))
+        installed = await memory.installed(self._toolkit, context, reader.bank)
+        skills = await bank_overview.active_skills(reader, filters, installed)
+        profiles = roles.views(await reader.engine.profiles(reader.bank))
         session = self._mint(reader.bank, arguments, context) if can_write else context.session()
         return Initialised(
             session_id=await session,
             memory_id=reader.bank,
             context=overview,
-            agent_profiles=[
-                profile_view(each, roles.title_of(each), roles.origin_of(each)) for each in profiles
-            ],
+            agent_profiles=profiles,
             active_skills=skills or UNSET,
             setup_hints=rules.hints_for(arguments.source) or UNSET,
         )

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 from msgspec import UNSET, Struct
 
-from daemon.dialects.awareness import roles
 from daemon.dialects.awareness.arguments import RecordArguments, from_text
+from daemon.dialects.awareness.language.summaries import clip
 from daemon.dialects.awareness.refusal import InvalidArgument
 from daemon.dialects.awareness.writing import event_writer
 from daemon.dialects.awareness.writing.event_writer import CallLabels
@@ -22,17 +22,17 @@ from daemon.dialects.awareness.writing.insight_parsing import (
     ParsingReport,
     Rejection,
     card_of,
-    profile_of,
     risk_of,
     skill_of,
     task_of,
 )
+from daemon.dialects.awareness.writing.profile_changes import ProfileChanges, read_changes
 from daemon.tools.context import Context
 from daemon.tools.offload import LARGE, offload
 from daemon.tools.progress import counted
 from daemon.tools.toolkit import Toolkit
 from store.errors import InvalidInput, NotFound
-from store.model import AgentProfile, NewCard, NewMemory, NewNotes, NewRisk, NewTask, NotesKept
+from store.model import NewCard, NewMemory, NewNotes, NewRisk, NewTask, NotesKept
 
 T = TypeVar("T")
 
@@ -64,6 +64,7 @@ class Submitted(Struct, frozen=True, kw_only=True):
     action_items_skipped_dup: int
     tasks_completed: int
     profiles_stored: int
+    profiles_deleted: int
     cards: list[EntryOutcome]
     risks: list[EntryOutcome]
     action_items: list[EntryOutcome]
@@ -79,21 +80,17 @@ class SubmitInsights:
         sent = await offload(lambda: _object(arguments), LARGE)
         labels = await event_writer.labels_for(self._toolkit, arguments, context)
         report = ParsingReport()
-        cards, tasks, risks, profiles = await offload(
+        cards, tasks, risks, entries = await offload(
             lambda: (
                 _read_all(sent, "knowledge_cards", report, labels, card_of)
                 + _read_all(sent, "skills", report, labels, skill_of),
                 _read_all(sent, "action_items", report, labels, task_of),
                 _read_all(sent, "risks", report, labels, risk_of),
-                _read_all(sent, "agent_profiles", report, labels, profile_of),
+                _entries(sent, "agent_profiles", report),
             ),
             LARGE,
         )
-        for place, profile in profiles:
-            if roles.built_in(profile.agent_role) is not None:
-                rule = f"'{profile.agent_role}' is a built-in role; choose another name"
-                report.reject(place, f"agent_role: {rule}")
-        profiles = [each for each in profiles if roles.built_in(each[1].agent_role) is None]
+        profiles = await read_changes(self._toolkit, labels.bank, entries, report)
         done, events = await self._finished(sent, report, labels)
         events += _brief(sent, labels)
         for name in sent:
@@ -110,7 +107,7 @@ class SubmitInsights:
         cards: list[tuple[str, NewCard]],
         tasks: list[tuple[str, NewTask]],
         risks: list[tuple[str, NewRisk]],
-        profiles: list[tuple[str, AgentProfile]],
+        profiles: ProfileChanges,
         done: list[str],
         events: list[NewMemory],
     ) -> NotesKept:
@@ -118,7 +115,8 @@ class SubmitInsights:
             cards=tuple(card for _, card in cards),
             tasks=tuple(task for _, task in tasks),
             risks=tuple(risk for _, risk in risks),
-            profiles=tuple(profile for _, profile in profiles),
+            profiles=profiles.stored,
+            deleted_profiles=profiles.deleted,
             events=tuple(events),
             task_statuses=tuple((id, "completed") for id in done),
         )
@@ -146,7 +144,8 @@ class SubmitInsights:
                 item = await self._toolkit.engine.get(labels.bank, id)
             except NotFound:
                 item = None
-            if item is None or item.kind != "task":
+            is_open_event = item is not None and (item.kind, item.status) == ("event", "open")
+            if item is None or (item.kind != "task" and not is_open_event):
                 report.reject(place, f"no task with id '{id}' in this memory")
                 continue
             done.append(id)
@@ -154,7 +153,10 @@ class SubmitInsights:
             if isinstance(reason, str) and reason.strip():
                 events.append(
                     _event(
-                        labels, f"Task completed: {item.title}. {reason}", "task_update", task=id
+                        labels,
+                        f"Task completed: {item.title or clip(item.text, 160)}. {reason}",
+                        "task_update",
+                        task=id,
                     )
                 )
         return done, events
@@ -262,7 +264,7 @@ def _submitted(
     cards: list[tuple[str, NewCard]],
     tasks: list[tuple[str, NewTask]],
     risks: list[tuple[str, NewRisk]],
-    profiles: list[tuple[str, AgentProfile]],
+    profiles: ProfileChanges,
     report: ParsingReport,
 ) -> Submitted:
     outcomes = [outcome.outcome for outcome in kept.cards]
@@ -280,7 +282,8 @@ def _submitted(
         action_items_created=len(kept.tasks) - tasks_known,
         action_items_skipped_dup=tasks_known,
         tasks_completed=len(kept.changed),
-        profiles_stored=len(profiles),
+        profiles_stored=len(profiles.stored),
+        profiles_deleted=len(profiles.deleted),
         cards=[
             EntryOutcome(
                 index=_index(place),

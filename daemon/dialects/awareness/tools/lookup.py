@@ -6,8 +6,8 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from daemon.dialects.awareness import answers, memory
-from daemon.dialects.awareness.answers import CardView, Event, RiskView, TaskView
+from daemon.dialects.awareness import answers, memory, roles
+from daemon.dialects.awareness.answers import CardView, Event, ProfileView, RiskView, TaskView
 from daemon.dialects.awareness.arguments import (
     LOOKUP_TYPES,
     LookupArguments,
@@ -36,6 +36,7 @@ MOST: Final = 500
 HANDOFF_DAYS: Final = 3
 HANDOFF_CARDS: Final = 5
 HANDOFF_TASKS: Final = 10
+HANDOFF_RISKS: Final = 5
 OFFSET_LIMIT: Final = 2**31 - 1
 ROWS_AT_ONCE: Final = 100
 #: Room for the fields beside the list.
@@ -79,6 +80,7 @@ class SessionHistory(Struct, frozen=True, kw_only=True):
 
 class Overview(bank_overview.MemoryContext, frozen=True, kw_only=True):
     memory_id: str
+    agent_profiles: list[ProfileView]
 
 
 class HandoffTask(Struct, frozen=True, kw_only=True):
@@ -93,11 +95,18 @@ class HandoffCard(Struct, frozen=True, kw_only=True):
     summary: str
 
 
+class HandoffRisk(Struct, frozen=True, kw_only=True):
+    title: str
+    level: str
+    mitigation: str
+
+
 class Handoff(Struct, frozen=True, kw_only=True):
     memory_id: str
     briefing_for: str
     recent_progress: list[str]
     open_tasks: list[HandoffTask]
+    risks: list[HandoffRisk]
     key_knowledge: list[HandoffCard]
     token_estimate: int
 
@@ -164,7 +173,11 @@ class Lookup:
             max_tasks=min(arguments.max_tasks, MOST),
             filters=request.filters,
         )
-        return Overview(memory_id=request.reader.bank, **msgspec.structs.asdict(overview))
+        return Overview(
+            memory_id=request.reader.bank,
+            agent_profiles=roles.views(await request.reader.engine.profiles(request.reader.bank)),
+            **msgspec.structs.asdict(overview),
+        )
 
     async def _tasks(self, request: LookupRequest) -> TaskList:
         engine = request.reader.engine
@@ -279,6 +292,13 @@ class Lookup:
             max_tasks=HANDOFF_TASKS,
             filters=msgspec.structs.replace(request.filters, contains=None),
         )
+        risks, _ = await request.reader.engine.risks(
+            request.reader.bank,
+            filters=msgspec.structs.replace(
+                request.filters, contains=None, statuses=("active", "mitigated")
+            ),
+            limit=HANDOFF_RISKS,
+        )
         briefing = Handoff(
             memory_id=request.reader.bank,
             briefing_for=request.arguments.query or "Continue previous work",
@@ -290,6 +310,14 @@ class Lookup:
                     id=task.id, title=task.title, priority=task.priority, status=task.status
                 )
                 for task in overview.open_tasks
+            ],
+            risks=[
+                HandoffRisk(
+                    title=risk.title,
+                    level=risk.level,
+                    mitigation=summaries.clip(risk.mitigation, 200),
+                )
+                for risk in risks
             ],
             key_knowledge=[
                 HandoffCard(title=card.title, summary=summaries.clip(card.summary, 200))
@@ -312,7 +340,12 @@ def _filters(kind: str, arguments: LookupArguments) -> Filters:
     category = chosen("category", arguments.category, CATEGORIES) if arguments.category else ""
     priority = chosen("priority", arguments.priority, LEVELS) if arguments.priority else ""
     level = chosen("level", arguments.level, LEVELS) if arguments.level else ""
-    found = memory.filters_for(arguments.user_id, arguments.agent_role, arguments.session_id)
+    found = memory.filters_for(
+        arguments.user_id,
+        arguments.agent_role,
+        arguments.session_id,
+        or_shared=kind in ("context", "handoff"),
+    )
     request = {"contains": arguments.query or None}
     match kind:
         case "tasks":

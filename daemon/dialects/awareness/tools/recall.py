@@ -27,7 +27,7 @@ from daemon.dialects.awareness.arguments import (
 )
 from daemon.dialects.awareness.language.keywords import keywords_of
 from daemon.dialects.awareness.memory import MemoryReader
-from daemon.dialects.awareness.reading import bank_overview, expansion, passages
+from daemon.dialects.awareness.reading import bank_overview, expansion, passages, repetition
 from daemon.dialects.awareness.reading.expansion import Cluster, Levels
 from daemon.dialects.awareness.reading.passages import Result
 from daemon.dialects.awareness.refusal import InvalidArgument
@@ -41,6 +41,8 @@ WEAK_SCORE: Final = 0.5
 #: Results with a lower score are coincidental and are left out.
 FLOOR: Final = 0.02
 DAYS: Final = 7
+#: Results fetched in addition, because some repeat others.
+REPETITIONS: Final = 6
 
 #: The kinds of results of a scope. In the modes that add structured data, cards, tasks and risks
 #: have fields of their own; in the other modes they are results of the scope `all`.
@@ -121,6 +123,11 @@ class RecallQuestion(Struct, frozen=True, kw_only=True):
             min_score=FLOOR,
         )
 
+    def shown(self, found: Found) -> Found:
+        """The results without repetitions, at most `limit` of them."""
+        hits = tuple(repetition.without_repetitions(found.hits)[: self.limit])
+        return msgspec.structs.replace(found, hits=hits)
+
 
 class Recall:
     def __init__(self, toolkit: Toolkit) -> None:
@@ -131,7 +138,7 @@ class Recall:
         found, cards = await self._search(question)
         weakness = _weakness(found) if question.mode == "auto" else ""
         structured = (
-            await self._structured(question, cards)
+            await self._structured(question, cards, found)
             if question.mode in ("hybrid", "structured") or weakness
             else None
         )
@@ -190,19 +197,19 @@ class Recall:
         search = question.reader.engine.search
         if question.mode == "structured":
             return Found(), []
-        if question.scope != "all":
-            return await search(question.query(_RAW[question.scope])), []
-        if question.mode != "hybrid":
-            return await search(question.query(())), []
+        more = question.limit + REPETITIONS
+        if question.scope != "all" or question.mode != "hybrid":
+            kinds = () if question.scope == "all" else _RAW[question.scope]
+            return question.shown(await search(question.query(kinds, limit=more))), []
         # One search over all kinds costs half as much as two filtered searches. A second search is
         # needed only if cards crowded out the other kinds.
         room = 3 * question.limit + 10
         everything = await search(question.query((), limit=room))
         raw = tuple(hit for hit in everything.hits if hit.item.kind in _RAW["all"])
         if len(raw) < question.limit and len(everything.hits) == room:
-            raw = (await search(question.query(_RAW["all"]))).hits
+            raw = (await search(question.query(_RAW["all"], limit=more))).hits
         cards = [hit for hit in everything.hits if hit.item.kind == "card"]
-        return msgspec.structs.replace(everything, hits=raw[: question.limit]), cards
+        return question.shown(msgspec.structs.replace(everything, hits=raw)), cards
 
     async def _results(self, question: RecallQuestion, found: Found) -> list[Result]:
         match question.mode:
@@ -215,7 +222,9 @@ class Recall:
 
     # --- structured data ------------------------------------------------------------------
 
-    async def _structured(self, question: RecallQuestion, found_cards: list[Hit]) -> Structured:
+    async def _structured(
+        self, question: RecallQuestion, found_cards: list[Hit], found: Found
+    ) -> Structured:
         reader, filters = question.reader, question.filters
         parts = _PARTS[question.scope]
         cards = await self._cards(question, found_cards) if "cards" in parts else []
@@ -232,7 +241,11 @@ class Recall:
             verified_cards=verified,
             unverified_cards=unverified,
             recent_days=(
-                await bank_overview.recent_days(reader, DAYS, filters) if "days" in parts else []
+                await bank_overview.recent_days(
+                    reader, DAYS, filters, shown={hit.item.id for hit in found.hits}
+                )
+                if "days" in parts
+                else []
             ),
             open_tasks=(
                 await bank_overview.open_tasks(reader, question.limit, filters)

@@ -10,7 +10,7 @@ from daemon.dialects.awareness import memory
 from daemon.dialects.awareness.arguments import RecordArguments, check_labels, mapping
 from daemon.dialects.awareness.language import detection, summaries
 from daemon.dialects.awareness.language.keywords import TEXT_LIMIT, keywords_of
-from daemon.dialects.awareness.language.vocabulary import EVENT_STATUSES, status_named
+from daemon.dialects.awareness.language.vocabulary import EVENT_STATUSES, PREFERENCE, status_named
 from daemon.dialects.awareness.refusal import FIELDS, InvalidArgument
 from daemon.dialects.awareness.writing import extraction
 from daemon.dialects.awareness.writing.drafts import Draft
@@ -86,6 +86,7 @@ def event_of(draft: Draft, labels: CallLabels) -> NewMemory:
         kind="event",
         text=draft.text,
         title=draft.title,
+        category=PREFERENCE if detection.is_preference(draft.text) else None,
         session=labels.session,
         source=draft.source or labels.source,
         user=labels.user,

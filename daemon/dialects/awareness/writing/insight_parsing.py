@@ -1,4 +1,4 @@
-"""Parsers of single insights as models write them: card, task, risk, skill, profile."""
+"""Parsers of single insights as models write them: card, task, risk, skill."""
 
 from typing import Any, Final, cast
 
@@ -17,7 +17,7 @@ from daemon.dialects.awareness.language.vocabulary import (
 from daemon.dialects.awareness.refusal import InvalidArgument
 from daemon.dialects.awareness.writing.event_writer import CallLabels
 from daemon.dialects.awareness.writing.extraction import CATEGORIES
-from store.model import AgentProfile, Evidence, NewCard, NewRisk, NewTask
+from store.model import Evidence, NewCard, NewRisk, NewTask
 
 SNIPPET: Final = 1_000
 #: Confidence of a card that gives none; higher if the card quotes evidence.
@@ -130,23 +130,6 @@ def risk_of(
         status=_status(place, _text(entry, "status"), RISK_STATUSES, report) or "active",
         **_by(labels, entry),
     )
-
-
-def profile_of(
-    place: str, entry: dict[str, Any], report: ParsingReport, _labels: CallLabels
-) -> AgentProfile | None:
-    try:
-        profile = msgspec.convert(entry, AgentProfile)
-    except msgspec.ValidationError as error:
-        report.reject(place, str(error).replace("`", "").replace("$.", ""))
-        return None
-    if not profile.agent_role.strip():
-        report.reject(place, "agent_role: must not be empty")
-        return None
-    unknown = set(entry) - set(AgentProfile.__struct_fields__)
-    if unknown:
-        report.correct(place, f"profiles have no {', '.join(sorted(unknown))}: left out")
-    return profile
 
 
 # --- members ----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import re
 import secrets
 from collections import OrderedDict
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -94,6 +94,10 @@ class HttpSession(Visitor):
         self._label = secrets.token_hex(4)
         self._client_requests = ClientRequests(self._label)
         subscriptions.follow(self.follower)
+
+    def describe(self) -> dict[str, Any]:
+        version = self.handshake.client.version
+        return {**super().describe(), "version": version, "dialects": self.dialects}
 
     # --- streams -----------------------------------------------------------------------------
 

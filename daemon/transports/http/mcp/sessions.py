@@ -8,7 +8,7 @@ to one principal: with another token its handle is unknown, like any other wrong
 import secrets
 from collections import OrderedDict
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -69,6 +69,11 @@ class HttpSessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The clients with a session or a call, as `Connected.describe` describes them."""
+        held = [*self._sessions.values(), *self._visitors.values()]
+        return [each.describe() for each in held]
 
     def _limiter_keys(self) -> list[str]:
         return [held.key for held in [*self._sessions.values(), *self._visitors.values()]]

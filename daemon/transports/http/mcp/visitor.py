@@ -4,6 +4,8 @@ Modern requests and REST calls come from visitors. A visitor has a window of the
 stored session as the provenance of the memories it writes.
 """
 
+from typing import Any
+
 import anyio
 
 from daemon.rpc.limiter import SlidingWindow
@@ -34,6 +36,17 @@ class Visitor:
         self.session_id: str | None = None
         self._keeper = keeper
         self._opening = anyio.Lock()
+
+    def describe(self) -> dict[str, Any]:
+        """The client, for the list of connected clients."""
+        return {
+            "client": self.client or self.principal.name,
+            "version": None,
+            "bank": self.bank,
+            "dialects": "",
+            "transport": "http",
+            "session": self.session_id,
+        }
 
     async def session(self) -> str:
         """The id of the stored session, created and committed when first needed."""

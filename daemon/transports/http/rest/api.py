@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
+from daemon.api.bulk import ExportFile
 from daemon.api.operation import PREFIX, BoundOperation
 from daemon.api.registry import ApiOperations
 from daemon.tools.authority import Principal
@@ -26,6 +27,7 @@ from daemon.transports.http.edge.messages import (
     reply,
 )
 from daemon.transports.http.rest.calls import RestCalls
+from daemon.transports.http.rest.file_response import send_file
 from daemon.transports.http.router import Route
 
 #: The header that a page must send with a request that changes something.
@@ -67,15 +69,24 @@ class Api:
                 body = await self._read_body(headers, receive, access)
                 arguments = bound.from_body(members, body, extra)
             else:
-                query = _query(scope)
+                query = query_of(scope)
                 arguments = bound.from_query(members, query, extra)
         except ArgumentsRefused as refused:
             raise Refusal(400, str(refused)) from None
         # A person who types a search reads several times a second; the limiter is for agents.
         is_limited = not (operation.spec.read_only and principal.is_owner)
         answer = await self._calls.run(
-            bound.tool, arguments, headers, principal, access, is_limited=is_limited
+            bound.tool,
+            arguments,
+            headers,
+            principal,
+            access,
+            is_limited=is_limited,
+            is_long=operation.is_long,
         )
+        if operation.has_file:
+            await send_file(send, msgspec.json.decode(answer, type=ExportFile))
+            return
         found: list[tuple[bytes, bytes]] = []
         if operation.has_version:
             version = msgspec.json.decode(answer, type=_Versioned).version
@@ -91,13 +102,13 @@ class Api:
         if found is None:
             raise Refusal(404, "nothing is served at this path")
         verbs, members = found
-        bound = verbs.get(scope["method"])
-        if bound is None:
+        operation = verbs.get(scope["method"])
+        if operation is None:
             allowed = [*verbs, *(["HEAD"] if "GET" in verbs else []), "OPTIONS"]
             allow = (b"allow", ", ".join(allowed).encode())
             text = f"{scope['method']} is not allowed here; see the Allow header"
             raise Refusal(405, text, headers=[allow, CLOSE])
-        return bound, members
+        return self._operations.bind(operation), members
 
     async def _read_body(
         self, headers: dict[str, list[str]], receive: Receive, access: AccessRecord
@@ -109,7 +120,8 @@ class Api:
         return await self._calls.read_arguments(headers, receive, access)
 
 
-def _query(scope: Scope) -> list[tuple[str, str]]:
+def query_of(scope: Scope) -> list[tuple[str, str]]:
+    """The parameters of the query, in their order."""
     try:
         return parse_qsl(
             scope["query_string"].decode("ascii"),

@@ -135,6 +135,7 @@ class RestCalls:
         self._surface = surface
         self._subscriptions = subscriptions
         self._method = Method(_run, has_deadline=True, waits_for_engine=True)
+        self._long_method = Method(_run)
         self._running: set[Pending] = set()
 
     def close(self) -> None:
@@ -162,6 +163,7 @@ class RestCalls:
         principal: Principal,
         access: AccessRecord,
         *,
+        is_long: bool = False,
         is_limited: bool = True,
     ) -> bytes:
         """The JSON of a tool's answer, or the `Refusal` that its failure amounts to.
@@ -175,11 +177,12 @@ class RestCalls:
         context = RestContext(
             tool, visitor, self._surface, self._subscriptions, headers, is_limited=is_limited
         )
-        return _json_of(await self._through_gate(call, context))
+        method = self._long_method if is_long else self._method
+        return _json_of(await self._through_gate(method, call, context))
 
-    async def _through_gate(self, call: Call, context: RestContext) -> Answer:
+    async def _through_gate(self, method: Method, call: Call, context: RestContext) -> Answer:
         """Pass a call through the gate; its answer, or the `Refusal` its failure amounts to."""
-        outcome = self._gate.begin(self._method, call, context, 1)
+        outcome = self._gate.begin(method, call, context, 1)
         if isinstance(outcome, Pending):
             pending = outcome
             self._running.add(pending)

@@ -10,10 +10,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from daemon.api.operation import Operation
+from daemon.api.operation import PREFIX, Operation
 from daemon.tools.specification import ToolSpec
 from daemon.tools.surface import Surface
-from daemon.transports.http.rest.openapi_api import TAGS, describe
+from daemon.transports.http.rest.openapi_api import TAGS, describe, events
 from daemon.version import VERSION
 
 _ERROR: Final[dict[str, Any]] = {
@@ -102,13 +102,13 @@ def document(
         tag = TOOLS if name.startswith("/tools/") else OPERATIONS
         for described in path.values():
             described["tags"] = [tag]
-    api_paths, schemas = describe(
-        operations, {status: _errors(status)[str(status)] for status in _ABOUT}
-    )
+    errors = {status: _errors(status)[str(status)] for status in _ABOUT}
+    api_paths, schemas = describe(operations, errors)
     paths |= api_paths
     for path in paths.values():
         if "get" in path:
             path["head"] = _head(path["get"])
+    paths[f"{PREFIX}/events"] = {"get": events(errors)}
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
@@ -204,7 +204,7 @@ def _named(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _any_tool() -> dict[str, Any]:
-    result = {"type": "object", "required": ["result"]}
+    result = {"type": "object", "required": ["result"], "properties": {"result": {}}}
     return {
         "operationId": "tool",
         "summary": "Call a registered tool by name",

@@ -15,10 +15,14 @@ HEADERS: Final = {"if_match": "If-Match"}
 TAGS: Final[Mapping[str, str]] = {
     "banks": "Banks, their sizes and their backups.",
     "memories": "List, read, add, edit and forget memories.",
+    "bulk": "Many memories at once: preview, forget, move, tag and export.",
     "search": "Search by words and meaning, with an explanation.",
     "timeline": "Sessions and days.",
+    "overview": "Frequent values, growth and a map by meaning.",
     "documents": "Documents and the chunks by which they are found.",
     "knowledge": "Cards, tasks, risks and skills.",
+    "sources": "Sources of documents and their syncs.",
+    "system": "Health, connected clients and events.",
     "setup": "The clients that can be connected, and a test of each.",
 }
 _STATUSES: Final = (400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 429, 431, 500, 503, 507)
@@ -32,7 +36,12 @@ def describe(
     `errors` maps a status to its response.
     """
     listed = list(operations)
-    types = [kind for each in listed for kind in (each.spec.arguments, each.spec.output) if kind]
+    types = [
+        kind
+        for each in listed
+        for kind in (each.spec.arguments, None if each.has_file else each.spec.output)
+        if kind
+    ]
     _, schemas = msgspec.json.schema_components(types, ref_template=REFERENCE)
     schemas = {name: _named(schema) for name, schema in schemas.items()}
     paths: dict[str, Any] = {}
@@ -43,7 +52,7 @@ def describe(
             "tags": [each.tag],
             "summary": each.spec.description,
             "parameters": _parameters(each, arguments),
-            **({"requestBody": _body(each, arguments)} if each.takes_body else {}),
+            **({"requestBody": _body(each)} if each.takes_body else {}),
             "responses": {
                 str(each.status): _success(each),
                 **{str(status): errors[status] for status in _STATUSES},
@@ -51,10 +60,29 @@ def describe(
         }
         for name, entry in arguments.get("$defs", {}).items():
             schemas[name] = _named(entry)
+        if each.takes_body:
+            schemas[_body_name(each)] = _body_schema(each, arguments)
     for each in listed:
         # Arguments are described by parameters and bodies; their own schemas are not referred to.
         schemas.pop(each.spec.arguments.__name__, None)
     return paths, dict(sorted(schemas.items()))
+
+
+def events(errors: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+    """The description of the event stream, which is no operation."""
+    about = "Changes of banks, progress of syncs and health, as server-sent events."
+    example = 'event: change\ndata: {"bank":"work","name":"changed","ids":null}\n\n'
+    content = {"schema": {"type": "string"}, "example": example}
+    return {
+        "operationId": "get_events",
+        "tags": ["system"],
+        "summary": about,
+        "parameters": [{"name": "bank", "in": "query", "schema": {"type": "string"}}],
+        "responses": {
+            "200": {"description": "The events", "content": {"text/event-stream": content}},
+            **{str(status): errors[status] for status in (400, 401, 403, 405, 429, 431, 500)},
+        },
+    }
 
 
 def _arguments(kind: type[Struct]) -> dict[str, Any]:
@@ -78,27 +106,47 @@ def _parameters(operation: Operation, arguments: dict[str, Any]) -> list[dict[st
     return found
 
 
-def _body(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
+def _body_name(operation: Operation) -> str:
+    """The name of a body's schema, such as `AddMemoryBody`."""
+    return "".join(word.capitalize() for word in operation.spec.name.split("_")) + "Body"
+
+
+def _body_schema(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
     outside = {*operation.members, *HEADERS}
     properties = {
         name: schema for name, schema in arguments["properties"].items() if name not in outside
     }
     required = [name for name in arguments.get("required", ()) if name not in outside]
-    schema: dict[str, Any] = {
+    about = arguments.get("description")
+    return {
         "type": "object",
+        **({"description": about} if about else {}),
         "properties": properties,
         "additionalProperties": False,
         **({"required": required} if required else {}),
     }
-    content: dict[str, Any] = {"schema": schema}
+
+
+def _body(operation: Operation) -> dict[str, Any]:
+    name = _body_name(operation)
+    content: dict[str, Any] = {"schema": {"$ref": REFERENCE.format(name=name)}}
     if operation.example is not None:
         content["example"] = dict(operation.example)
-    return {"required": bool(required), "content": {"application/json": content}}
+    arguments = operation.spec.arguments
+    outside = {*operation.members, *HEADERS}
+    is_required = any(
+        field.required and field.encode_name not in outside
+        for field in msgspec.structs.fields(arguments)
+    )
+    return {"required": is_required, "content": {"application/json": content}}
 
 
 def _success(operation: Operation) -> dict[str, Any]:
     output = operation.spec.output
     assert output is not None
+    if operation.has_file:
+        file = {"schema": {"type": "string", "format": "binary"}}
+        return {"description": "The file", "content": {"application/octet-stream": file}}
     schema = {"$ref": REFERENCE.format(name=output.__name__)}
     answer: dict[str, Any] = {
         "description": "The result",

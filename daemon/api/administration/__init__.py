@@ -1,0 +1,1 @@
+"""Operations for the owner of the daemon: state, sources and imports."""

@@ -1,0 +1,81 @@
+"""Facts and questions in six languages, ten of each. Half of the questions use other words.
+
+Written for this project. The question's language is that of its fact.
+"""
+
+from typing import Final
+
+PAIRS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    "English": (
+        ("The backup runs every night at two.", "When does the backup run?"),
+        ("Maria is allergic to nuts.", "What must Maria not eat?"),
+        ("We chose PostgreSQL because of its transactions.", "Why did we choose PostgreSQL?"),
+        ("The office is closed on Fridays.", "On which day does nobody work in the office?"),
+        ("Customers pay with a credit card or by invoice.", "How do customers pay?"),
+        ("The servers are in Frankfurt.", "In which city is the data centre?"),
+        ("The dog of the neighbours is called Bruno.", "What is the name of the dog?"),
+        ("Pull requests need two reviews.", "How many reviews does a pull request need?"),
+        ("The train to the coast takes three hours.", "How long is the journey to the sea?"),
+        ("Grandmother bakes bread on Sundays.", "Who makes bread?"),
+    ),
+    "German": (
+        ("Die Sicherung läuft jede Nacht um zwei Uhr.", "Wann laufen die Sicherungen?"),
+        ("Maria verträgt keine Nüsse.", "Was darf Maria nicht essen?"),
+        ("Wir haben PostgreSQL wegen der Transaktionen gewählt.", "Warum wählten wir PostgreSQL?"),
+        ("Freitags ist das Büro geschlossen.", "An welchem Tag arbeitet niemand im Büro?"),
+        ("Kunden zahlen mit Kreditkarte oder auf Rechnung.", "Wie bezahlt ein Kunde?"),
+        ("Die Server stehen in Frankfurt.", "In welcher Stadt ist das Rechenzentrum?"),
+        ("Der Hund der Nachbarn heißt Bruno.", "Wie ist der Name des Hundes?"),
+        ("Änderungen brauchen zwei Prüfungen.", "Wie viele Prüfungen braucht eine Änderung?"),
+        ("Der Zug an die Küste braucht drei Stunden.", "Wie lange dauert die Reise ans Meer?"),
+        ("Großmutter backt sonntags Brot.", "Wer macht das Brot?"),
+    ),
+    "Spanish": (
+        ("La copia se ejecuta cada noche a las dos.", "¿Cuándo se ejecutan las copias?"),
+        ("María es alérgica a las nueces.", "¿Qué no puede comer María?"),
+        ("Elegimos PostgreSQL por sus transacciones.", "¿Por qué elegimos PostgreSQL?"),
+        ("La oficina cierra los viernes.", "¿Qué día no trabaja nadie en la oficina?"),
+        ("Los clientes pagan con tarjeta o con factura.", "¿Cómo paga un cliente?"),
+        ("Los servidores están en Fráncfort.", "¿En qué ciudad está el centro de datos?"),
+        ("El perro de los vecinos se llama Bruno.", "¿Cuál es el nombre del perro?"),
+        ("Cada cambio necesita dos revisiones.", "¿Cuántas revisiones necesitan los cambios?"),
+        ("El tren a la costa tarda tres horas.", "¿Cuánto dura el viaje al mar?"),
+        ("La abuela hornea pan los domingos.", "¿Quién hace el pan?"),
+    ),
+    "French": (
+        ("La sauvegarde tourne chaque nuit à deux heures.", "Quand tournent les sauvegardes ?"),
+        ("Marie est allergique aux noix.", "Qu'est-ce que Marie ne peut pas manger ?"),
+        ("Nous avons choisi PostgreSQL pour ses transactions.", "Pourquoi choisir PostgreSQL ?"),
+        ("Le bureau est fermé le vendredi.", "Quel jour personne ne travaille au bureau ?"),
+        ("Les clients paient par carte ou sur facture.", "Comment un client paie-t-il ?"),
+        ("Les serveurs sont à Francfort.", "Dans quelle ville est le centre de données ?"),
+        ("Le chien des voisins s'appelle Bruno.", "Quel est le nom du chien ?"),
+        ("Chaque modification demande deux relectures.", "Combien de relectures demande-t-on ?"),
+        ("Le train vers la côte met trois heures.", "Combien de temps dure le voyage à la mer ?"),
+        ("Grand-mère cuit du pain le dimanche.", "Qui fait le pain ?"),
+    ),
+    "Japanese": (
+        ("バックアップは毎晩二時に実行されます。", "バックアップはいつ実行されますか。"),
+        ("マリアさんはナッツアレルギーです。", "マリアさんが食べられないものは何ですか。"),
+        ("トランザクションのためにPostgreSQLを選びました。", "なぜPostgreSQLを選んだのですか。"),
+        ("金曜日は事務所が休みです。", "事務所で誰も働かないのは何曜日ですか。"),
+        ("お客様はカードか請求書で支払います。", "お客様はどうやって支払いますか。"),
+        ("サーバーはフランクフルトにあります。", "データセンターはどの都市にありますか。"),
+        ("隣の犬の名前はブルーノです。", "犬は何と呼ばれていますか。"),
+        ("変更にはレビューが二回必要です。", "レビューは何回必要ですか。"),
+        ("海岸までの列車は三時間かかります。", "海への旅はどのくらいかかりますか。"),
+        ("祖母は日曜日にパンを焼きます。", "パンを作るのは誰ですか。"),
+    ),
+    "Chinese": (
+        ("备份每天凌晨两点运行。", "备份什么时候运行？"),
+        ("玛丽亚对坚果过敏。", "玛丽亚不能吃什么？"),
+        ("我们因为事务选择了PostgreSQL。", "我们为什么选择PostgreSQL？"),
+        ("办公室星期五不开门。", "哪一天没有人在办公室工作？"),
+        ("客户用信用卡或发票付款。", "客户怎么付款？"),
+        ("服务器在法兰克福。", "数据中心在哪个城市？"),
+        ("邻居的狗叫布鲁诺。", "狗的名字是什么？"),
+        ("每个修改需要两次审查。", "一个修改需要几次审查？"),
+        ("去海边的火车要三个小时。", "到海的旅程要多久？"),
+        ("奶奶星期天烤面包。", "谁做面包？"),
+    ),
+}
