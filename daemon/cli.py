@@ -40,6 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
         from daemon.commands.clients import hook
 
         return hook.main(given[1:])  # without argparse: a client waits for it
+    if not IN_COLOUR.intersection(given[:1]):
+        _without_rich()
     try:
         return _run(_parse_plain_health(given) or _parse(given))
     except KeyboardInterrupt:
@@ -120,8 +122,6 @@ def _run_from_table(chosen: SimpleNamespace, settings: Settings) -> int:
 
     command = find(chosen.command)
     assert command is not None
-    if command.name not in IN_COLOUR:
-        _without_rich()
     code: int = load(command.run)(chosen, settings)
     return code
 
@@ -137,7 +137,6 @@ def _explain_on_a_terminal() -> None:
 
 
 def _ctx(chosen: SimpleNamespace) -> int:
-    _without_rich()
     from daemon.commands.ctx.command import Callbacks
     from daemon.commands.ctx.command import run as run_ctx
 
@@ -180,7 +179,6 @@ def _administer_bank(
     settings: Settings, request: dict[str, Any], show: "Callable[[int, int, str], None]"
 ) -> dict[str, Any]:
     """Run a `recalld bank` command in this process; imports the engine."""
-    _without_rich()
     import anyio
 
     from daemon import app
@@ -195,7 +193,6 @@ def _administer_source(
     settings: Settings, request: dict[str, Any], show: "Callable[[int, int, str], None]"
 ) -> dict[str, Any]:
     """Run a `recalld source` command in this process; imports the engine."""
-    _without_rich()
     import anyio
 
     from daemon import app
@@ -218,7 +215,6 @@ def _serve(command: str, chosen: SimpleNamespace, settings: Settings) -> int:
 
     # Before the imports below, so that no library can print to the client's pipe.
     descriptors = take_descriptors() if command == "stdio" else None
-    _without_rich()
     import anyio
 
     from daemon import app

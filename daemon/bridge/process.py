@@ -71,10 +71,12 @@ class Bridge:
         with _NonBlocking(self._read), _NonBlocking(self._write):
             self._catch_signals()
             self._early_link = attach.connect_or_start(self._settings)
-            first = self._first_message()
+            first, has_ended = self._first_message()
             self._client = client_name(first.partition(b"\n")[0])
             self._attach()
             self._take(first)
+            if has_ended:
+                self._finish_input()
             try:
                 while self._run_once():
                     pass
@@ -87,8 +89,11 @@ class Bridge:
                     self._link.close()
         return OK
 
-    def _first_message(self) -> bytes:
-        """Read until the first line is complete, the input ends or the client is gone."""
+    def _first_message(self) -> tuple[bytes, bool]:
+        """Read until the first line is complete, the input ends or the client is gone.
+
+        Also returns whether the input has ended. A terminal reports that only once.
+        """
         received = b""
         poll = select.poll()
         poll.register(self._wake_read, IN)
@@ -105,9 +110,9 @@ class Bridge:
             except OSError:
                 chunk = b""
             if chunk == b"":
-                break  # the main loop reads the end of input again
+                return received, True
             received += chunk or b""
-        return received
+        return received, False
 
     # --- event loop --------------------------------------------------------------------------
 
@@ -165,12 +170,16 @@ class Bridge:
         except OSError:
             chunk = b""
         if not chunk:
-            if self._from_client:
-                self._forward(self._from_client + b"\n")
-                self._from_client = b""
-            self._end_input()
+            self._finish_input()
             return
         self._take(chunk)
+
+    def _finish_input(self) -> None:
+        """The input has ended: its last line may have no newline."""
+        if self._from_client:
+            self._forward(self._from_client + b"\n")
+            self._from_client = b""
+        self._end_input()
 
     def _take(self, chunk: bytes) -> None:
         end = chunk.rfind(b"\n") + 1

@@ -6,6 +6,7 @@ milliseconds. `full_parser` has all of them, for the man page and for tab comple
 
 import argparse
 import importlib
+import os
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, Final, NoReturn
@@ -18,6 +19,25 @@ DESCRIPTION: Final = (
     "Memory daemon for AI agents: one memory for all your editors, on this machine."
 )
 _SUGGESTION_CUTOFF: Final = 0.5
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """The width of the terminal is read here: argparse imports shutil and with it all compression
+    modules to find it, and it does so for every argument."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **{"width": _columns(), **options})
+
+
+def _columns() -> int:
+    try:
+        return int(os.environ["COLUMNS"]) - 2
+    except (KeyError, ValueError):
+        pass
+    try:
+        return (os.get_terminal_size(1).columns or 80) - 2
+    except (OSError, ValueError):
+        return 78
 
 
 class Parser(argparse.ArgumentParser):
@@ -34,7 +54,7 @@ def parse(given: Sequence[str]) -> SimpleNamespace:
     if name and command is None:
         raise Exit(USAGE, _unknown(name))
     parser = _root()
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    commands = _commands(parser)
     if command is not None:
         _add(commands, command)
     return parser.parse_args(list(given), SimpleNamespace())
@@ -43,7 +63,7 @@ def parse(given: Sequence[str]) -> SimpleNamespace:
 def full_parser() -> argparse.ArgumentParser:
     """A parser with the arguments of every command."""
     parser = _root()
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    commands = _commands(parser)
     for command in COMMANDS:
         _add(commands, command)
     return parser
@@ -81,9 +101,17 @@ class _Root(Parser):
 
 
 def _root() -> argparse.ArgumentParser:
-    parser = _Root(prog="recalld", description=DESCRIPTION)
+    parser = _Root(prog="recalld", description=DESCRIPTION, formatter_class=Formatter)
     parser.add_argument("--version", "-V", action="version", version=f"recalld {VERSION}")
     return parser
+
+
+def _commands(parser: argparse.ArgumentParser) -> Any:
+    # With `prog` given, argparse needs no help formatter here, which imports the compression
+    # modules for the width of the terminal.
+    return parser.add_subparsers(
+        dest="command", metavar="COMMAND", parser_class=Parser, prog=parser.prog
+    )
 
 
 def _add(commands: Any, command: Command) -> None:
@@ -91,7 +119,7 @@ def _add(commands: Any, command: Command) -> None:
         command.name,
         help=command.about,
         description=f"{command.about[:1].upper()}{command.about[1:]}.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Formatter,
     )
     if command.arguments:
         load(command.arguments)(added)

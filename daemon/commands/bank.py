@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: The file name that means stdin or stdout.
 STREAM: Final = "-"
 
+#: Operations whose progress counts steps of different kinds: pages, rows, checks.
+IN_PERCENT: Final = frozenset({"backup", "restore", "check", "rebuild"})
 IRREVERSIBLE: Final = {
     "erase": (
         "Erasing leaves no copy of them in recalld's files: not in the bank, its indexes or its"
@@ -71,7 +73,7 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
     undo.add_argument("undo", metavar="TOKEN", help="token that `forget` printed")
     erase = verb("erase", "delete items or documents and every copy in recalld's files")
     for command in (forget, erase):
-        command.add_argument("ids", metavar="ID", nargs="+", help="id of an item")
+        command.add_argument("ids", metavar="ID", nargs="+", help="id of an item; - for stdin")
     for command in (erase, delete):
         command.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     check = verb("check", "verify every row, word and vector; exit code 1 when there are problems")
@@ -137,7 +139,11 @@ def _run(
     request = _build_request(chosen, settings)
     if chosen.verb in IRREVERSIBLE and not chosen.yes and not _is_confirmed(request):
         return None
-    progress = ProgressBar(chosen.verb, is_shown=sys.stderr.isatty() and not chosen.json)
+    progress = ProgressBar(
+        chosen.verb,
+        is_shown=sys.stderr.isatty() and not chosen.json,
+        in_percent=chosen.verb in IN_PERCENT,
+    )
     try:
         result = execute("bank", request, settings, run_locally, progress.update)
     finally:
@@ -154,6 +160,8 @@ def _print_result(chosen: SimpleNamespace, settings: Settings, result: dict[str,
         message = f"the daemon at {settings.socket} does not answer as recalld does"
         raise Exit(UNAVAILABLE, message) from None
     print_lines([json.dumps(result)] if chosen.json else lines)
+    if chosen.verb in ("import", "rebuild") and not chosen.json:
+        sys.stderr.write(bank_report.pending_note(result))
     return DEGRADED if result.get("problems") or result.get("refused") else OK
 
 
@@ -174,6 +182,10 @@ def _build_request(chosen: SimpleNamespace, settings: Settings) -> Request:
         check = check_target if chosen.verb == "export" else _check_source
         check(path, settings, is_forced=given.get("force", False))
         request["path"] = str(path)
+    if request.get("ids") == [STREAM]:
+        request["ids"] = sys.stdin.buffer.read().decode(errors="replace").split()
+        if not request["ids"]:
+            raise Exit(USAGE, "stdin: contains no id")
     return request
 
 

@@ -9,6 +9,18 @@ from typing import Any, Final
 Result = dict[str, Any]
 
 
+def pending_note(result: Result) -> str:
+    """A note about vectors that are not computed yet; empty if there are none."""
+    count = result.get("pendingVectors", 0)
+    if not isinstance(count, int) or count <= 0:
+        return ""
+    bank = result["bank"]
+    return (
+        f"recalld: {count:,} vectors are computed in the background while a daemon runs; until"
+        f" then search uses words. `recalld bank index {bank}` shows the progress\n"
+    )
+
+
 def lines(verb: str, result: Result) -> list[str]:
     """Return the lines that describe the result of a command."""
     return _FORMATTERS[verb](result)

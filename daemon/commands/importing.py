@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
+from daemon.commands.bank_report import pending_note
 from daemon.commands.execution import LocalRunner, execute
 from daemon.commands.output import print_lines
 from daemon.commands.progress_bar import ProgressBar
@@ -80,6 +81,8 @@ def run(chosen: SimpleNamespace, settings: Settings, run_locally: LocalRunner) -
     from daemon.importing.report import lines
 
     print_lines([json.dumps(report)] if chosen.json else lines(report))
+    if not chosen.json:
+        sys.stderr.write(pending_note(report))
     return OK
 
 

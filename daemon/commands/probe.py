@@ -141,7 +141,9 @@ def _status_lines(found: dict[str, Any]) -> list[str]:
     for client in clients:
         name = " ".join(str(part) for part in (client["client"], client["version"]) if part)
         lines.append(
-            f"    {name or 'unnamed'}  bank {client['bank']}  dialects {client['dialects']}"
+            f"    {name or 'unnamed'}  bank {client['bank']}"
+            f"  dialects {client['dialects'] or 'all'}"
+            f"{'  over HTTP' if client.get('transport') == 'http' else ''}"
         )
     return lines
 

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from daemon.commands.progress_bar import ProgressBar
+from daemon.commands.progress_bar import StatusLine
 
 Result = dict[str, Any]
 
@@ -18,7 +18,7 @@ class SyncLine:
 
     def __init__(self, form: str) -> None:
         self._form = form
-        self._line = ProgressBar("sync", is_shown=False)  # this class writes the line itself
+        self._line = StatusLine()
         self._phase = ""
         self._began = 0.0
         self._first = 0

@@ -40,6 +40,7 @@ def build(
         },
         "kinds": dict(sorted(staged.kinds.items())),
         "warnings": [],
+        "pendingVectors": result.get("pendingVectors", 0),
     }
 
 

@@ -130,7 +130,7 @@ class Backup(Verb, frozen=True, kw_only=True):
     is_change = False
 
     async def run(self, engine: Engine, progress: Progress) -> Done:
-        made = await engine.back_up(self.bank)
+        made = await engine.back_up(self.bank, progress=progress)
         return {"bank": self.bank, "items": made.items} | _backup(made)
 
 
@@ -148,7 +148,7 @@ class Restore(Verb, frozen=True, kw_only=True):
 
     async def run(self, engine: Engine, progress: Progress) -> Done:
         before = {each.name for each in await engine.backups(self.bank)}
-        restored = await engine.restore(self.bank, self.backup)
+        restored = await engine.restore(self.bank, self.backup, progress=progress)
         after = await engine.backups(self.bank)
         # A bank that is too damaged to be copied leaves no backup.
         replaced = next((each.name for each in after if each.name not in before), None)
@@ -194,7 +194,7 @@ class Import(Verb, frozen=True, kw_only=True):
             "knownByType": dict(taken.known_by_type),
             "edited": taken.is_edited,
             "dryRun": self.is_dry,
-        }
+        } | ({} if self.is_dry else await _pending(engine, self.bank))
 
 
 class Preview(Import, frozen=True, kw_only=True):
@@ -253,12 +253,13 @@ class Check(Verb, frozen=True, kw_only=True):
 
     async def run(self, engine: Engine, progress: Progress) -> Done:
         look = engine.repair if self.repair else engine.check
-        return _checked(self.bank, await look(self.bank))
+        return _checked(self.bank, await look(self.bank, progress=progress))
 
 
 class Rebuild(Verb, frozen=True, kw_only=True):
     async def run(self, engine: Engine, progress: Progress) -> Done:
-        return _checked(self.bank, await engine.rebuild(self.bank))
+        checked = await engine.rebuild(self.bank, progress=progress)
+        return _checked(self.bank, checked) | await _pending(engine, self.bank)
 
 
 class Move(Verb, frozen=True, kw_only=True):
@@ -366,6 +367,11 @@ def refused(failure: StoreError, verb: Verb) -> Exit:
                 if isinstance(failure, kind):
                     return Exit(code, f"{failure}{advice}")
             return Exit(CANNOT_CREATE, str(failure))
+
+
+async def _pending(engine: Engine, bank: str) -> Done:
+    """The vectors that the daemon computes in the background after an operation."""
+    return {"pendingVectors": (await engine.stats(bank)).pending_vectors}
 
 
 def _absolute(path: str) -> Path:

@@ -133,6 +133,8 @@ class StatusReporter:
         self.is_spawned = False
         #: The base URL of HTTP while it is open.
         self.http: str | None = None
+        #: The clients over HTTP.
+        self.http_clients: Callable[[], list[dict[str, Any]]] = list
         self._settings = settings
         self._gate = gate
         self._sessions = sessions
@@ -163,7 +165,9 @@ class StatusReporter:
                 client
                 for client in (each.describe() for each in self._connections)
                 if client is not None
-            ],
+            ]
+            # A caller without a handshake and without a call is not attached.
+            + [each for each in self.http_clients() if each["session"] or each["version"]],
         }
 
 

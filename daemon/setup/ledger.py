@@ -29,6 +29,8 @@ class Undo(Struct, frozen=True, kw_only=True):
 class Record(Struct, frozen=True, kw_only=True):
     value: Any
     created_file: bool
+    #: The name of the client. Several clients may read one file.
+    client: str = ""
     created: tuple[str, ...] = ()
     undo: Undo | None = None
 
@@ -42,6 +44,14 @@ class Ledger:
 
     def find(self, file: Path, part: str) -> Record | None:
         return self._load().get(_name(file, part))
+
+    def parts(self) -> list[tuple[str, str, Path]]:
+        """The client, the part and the file of every recorded change."""
+        found: list[tuple[str, str, Path]] = []
+        for name, record in self._load().items():
+            part, _, file = name.partition(" ")
+            found.append((record.client, part, Path(file)))
+        return found
 
     def keep(self, file: Path, part: str, record: Record) -> None:
         self._store({**self._load(), _name(file, part): record})

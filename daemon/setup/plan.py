@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from daemon.setup.clients import Format
 from daemon.setup.formats import jsonc, text_files
@@ -103,7 +104,7 @@ def carry_out(plan: Plan, ledger: Ledger, today: Callable[[], str] = text_files.
     if plan.record is None:
         ledger.forget(plan.path, plan.part)
     else:
-        ledger.keep(plan.path, plan.part, plan.record)
+        ledger.keep(plan.path, plan.part, replace(plan.record, client=plan.client))
     return plan
 
 

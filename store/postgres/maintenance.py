@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from store import log
 from store.arguments import bank_argument, texts
 from store.database import Connection
+from store.engine import Progress
 from store.errors import InvalidInput
 from store.model import BackedUp, Checked, EngineHealth, Erased, Recovered
 from store.operations import erasing
@@ -67,12 +68,13 @@ class ServerMaintenance(Transfers):
         """A server has one catalogue, in the same database, so no bank can be missing from it."""
         return Recovered(banks=(), refused=())
 
-    async def check(self, bank: str) -> Checked:
+    async def check(self, bank: str, *, progress: Progress | None = None) -> Checked:
+        """See `store.engine.Engine`. The checks here report no progress."""
         bank = bank_argument(bank)
         async with self._registry.use(bank) as opened:
             return await self._check(opened)
 
-    async def repair(self, bank: str) -> Checked:
+    async def repair(self, bank: str, *, progress: Progress | None = None) -> Checked:
         bank = bank_argument(bank)
         async with self._registry.use(bank) as opened:
 
@@ -88,7 +90,7 @@ class ServerMaintenance(Transfers):
             _log("bank.repaired", opened, began, problems_left=len(checked.problems))
             return checked
 
-    async def rebuild(self, bank: str) -> Checked:
+    async def rebuild(self, bank: str, *, progress: Progress | None = None) -> Checked:
         bank = bank_argument(bank)
         async with self._registry.use(bank) as opened:
             began = time.monotonic()
@@ -99,7 +101,7 @@ class ServerMaintenance(Transfers):
             _log("bank.rebuilt", opened, began, items=items)
             return await self._check(opened)
 
-    async def back_up(self, bank: str) -> BackedUp:
+    async def back_up(self, bank: str, *, progress: Progress | None = None) -> BackedUp:
         bank_argument(bank)
         raise InvalidInput("backups", BACKUPS)
 
@@ -107,7 +109,7 @@ class ServerMaintenance(Transfers):
         bank_argument(bank)
         return []
 
-    async def restore(self, bank: str, name: str) -> BackedUp:
+    async def restore(self, bank: str, name: str, *, progress: Progress | None = None) -> BackedUp:
         bank_argument(bank)
         raise InvalidInput("backups", BACKUPS)
 

@@ -192,16 +192,28 @@ def run_on_file(path: Path, work: Work[T], *, writable: bool = False) -> T:
         opened.close_blocking()
 
 
-def copy_database(connection: Connection, target: Path, *, pages: int = 1_024) -> None:
+def copy_database(
+    connection: Connection,
+    target: Path,
+    *,
+    pages: int = 1_024,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
     """Copy the whole database of a connection into a new private file, without a log beside it.
 
-    Called on the thread of `connection`, as `aiosqlite.Connection.backup` does.
+    Called on the thread of `connection`, as `aiosqlite.Connection.backup` does. `progress` gets the
+    copied pages and their total.
     """
+
+    def report(_status: int, left: int, total: int) -> None:
+        if progress is not None:
+            progress(total - left, total)
+
     target.unlink(missing_ok=True)
     create_private(target)
     copy = _copy_connection(target, "rw")
     try:
-        connection.backup(copy.run_blocking(copy.connected), pages=pages)
+        connection.backup(copy.run_blocking(copy.connected), pages=pages, progress=report)
         copy.run_blocking(lambda: copy.connected().execute("PRAGMA journal_mode = DELETE"))
     finally:
         copy.close_blocking()

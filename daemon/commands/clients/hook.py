@@ -25,9 +25,10 @@ from daemon.config import Settings, load
 from daemon.version import VERSION
 
 EVENTS: Final = ("session-start", "pre-compact", "session-end")
-#: From the first statement of this module to the end of the process. The start of Python adds
-#: about 50 ms.
-ANSWER_SECONDS: Final = 0.14
+#: From the start of the process to its end, with the start of Python. The bar is 200 ms.
+ANSWER_SECONDS: Final = 0.185
+#: The start of Python, where the age of the process is not known.
+START_SECONDS: Final = 0.05
 INPUT_SECONDS: Final = 0.04
 STORE_SECONDS: Final = 30.0
 MAX_INPUT_BYTES: Final = 1024 * 1024
@@ -43,7 +44,7 @@ _META: Final = {
 def main(arguments: Sequence[str]) -> int:
     """Run a hook. The exit code is always 0."""
     signal.signal(signal.SIGALRM, _leave)
-    signal.setitimer(signal.ITIMER_REAL, ANSWER_SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, max(0.001, ANSWER_SECONDS - age_seconds()))
     try:
         event, options = _parsed(arguments)
         if event not in EVENTS:
@@ -63,6 +64,18 @@ def main(arguments: Sequence[str]) -> int:
     except Exception:
         return 0  # a broken hook must not break the client; `recalld health` has the reason
     return 0
+
+
+def age_seconds(stat: str = "/proc/self/stat") -> float:
+    """The time since this process was started, by a shell script or not."""
+    try:
+        fields = Path(stat).read_text("ascii", "replace").rpartition(")")[2].split()
+        began = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - began
+    except (OSError, AttributeError, ValueError, IndexError):
+        return START_SECONDS  # there is no /proc outside Linux
+    # Some sandboxes report the start of the system instead.
+    return age if 0 <= age <= STORE_SECONDS else START_SECONDS
 
 
 def _leave(_number: int, _frame: object) -> None:

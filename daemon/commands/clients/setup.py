@@ -61,7 +61,7 @@ def run(
     if options.check:
         return setup.finish(setup.check())
     named = bool(options.clients)
-    if not setup.clients:
+    if not setup.clients and not setup.elsewhere:
         raise Exit(DEGRADED, "no client was found; name one: recalld setup CLIENT")
     if named or options.dry_run or options.force or ask is None:
         is_shown_only = options.dry_run or not (named or options.force)
@@ -133,7 +133,33 @@ class _Setup:
         for client in self.clients:
             for path in client.files(self._scope, self.places):
                 found += self._parts(client, path, dry=dry, force=force)
+        seen = {(each.plan.part, each.plan.path) for each in found}
+        for client, part, path in self.elsewhere:
+            if (part, path) not in seen:
+                found += self._removal(client, part, path, dry=dry, force=force)
         return found
+
+    @property
+    def elsewhere(self) -> list[tuple[Client, str, Path]]:
+        """Everything that setup ever wrote, for a removal that names neither client nor project."""
+        if not self._options.remove or self._options.clients or self._options.project:
+            return []
+        recorded = self._ledger.parts()
+        return [(BY_NAME[name], part, path) for name, part, path in recorded if name in BY_NAME]
+
+    def _removal(
+        self, client: Client, part: str, path: Path, *, dry: bool, force: bool
+    ) -> list[Line]:
+        if part == "entry":
+            plan = plan_removal(client, path, self._ledger, force=force)
+        elif part == "rules":
+            plan = rules_part.plan_rules_removal(client, path, self._ledger)
+        else:
+            plan = hooks_part.plan_hooks_removal(client, path, self._ledger)
+        if plan.status == "absent":
+            return []
+        plan = plan if dry else carry_out(plan, self._ledger)
+        return [Line(plan=plan, is_done=not dry)]
 
     def check(self) -> list[Line]:
         """Start the present entry of each client, and report those without one."""
@@ -173,12 +199,9 @@ class _Setup:
                 [] if self._options.remove else [_unsupported(client, "hooks", entry_path, detail)]
             )
         if self._options.remove:
-            plan = hooks_part.plan_hooks_removal(client, path, self._ledger)
-            if plan.status == "absent":
-                return []
-        else:
-            server = self._command(client, entry_path)
-            plan = hooks_part.plan_hooks(client, path, server, self._ledger)
+            return self._removal(client, "hooks", path, dry=dry, force=False)
+        server = self._command(client, entry_path)
+        plan = hooks_part.plan_hooks(client, path, server, self._ledger)
         plan = plan if dry else carry_out(plan, self._ledger)
         return [Line(plan=plan, is_done=not dry)]
 
@@ -191,13 +214,10 @@ class _Setup:
             detail += "" if self._scope == "project" else "; use --project"
             return [_unsupported(client, "rules", entry_path, detail)]
         if self._options.remove:
-            plan = rules_part.plan_rules_removal(client, path, self._ledger)
-            if plan.status == "absent":
-                return []
-        else:
-            names = chosen(self._dialects(client, entry_path))
-            text = rules_part.content(client, names)
-            plan = rules_part.plan_rules(client, path, text, self._ledger, force=force)
+            return self._removal(client, "rules", path, dry=dry, force=force)
+        names = chosen(self._dialects(client, entry_path))
+        text = rules_part.content(client, names)
+        plan = rules_part.plan_rules(client, path, text, self._ledger, force=force)
         plan = plan if dry else carry_out(plan, self._ledger)
         return [Line(plan=plan, is_done=not dry)]
 

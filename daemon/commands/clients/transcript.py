@@ -1,7 +1,8 @@
 """Reads the transcript of a session and returns the part that is not stored yet, as one text.
 
 The clients write different records, but each has a role and a content. The requests of the user and
-the last answer are kept; tool calls and their output are not. `captures.json` in the state
+the last answer are kept; tool calls and their output are not. Keys, tokens and passwords that
+`daemon.importing.secrets` recognises are replaced by their sort. `captures.json` in the state
 directory has the number of stored turns of the last sessions. Standard library only.
 """
 
@@ -27,9 +28,15 @@ class Part(NamedTuple):
 
 def new_part(payload: dict[str, Any], client: str, captures: Path) -> Part | None:
     """The part of a session that is not stored yet; None if there is nothing new."""
+    from daemon.importing.secrets import (
+        redacted,
+    )  # imported late: a session start has no need of it
+
     turns = _turns(payload)
     session = str(payload.get("session_id") or payload.get("conversation_id") or "")
     new = turns[int(_load(captures).get(session, 0)) :]
+    # Before a text is cut, because a part of a secret is not recognised.
+    new = [(role, redacted(text)) for role, text in new]
     requests = [_short(text, REQUEST_CHARACTERS) for role, text in new if role == "user"]
     if not requests:
         return None

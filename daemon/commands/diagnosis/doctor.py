@@ -37,6 +37,26 @@ IMPORT_NAMES: Final = ("daemon", "store", "protocol", "conformance")
 #: recalld was written after this time; an earlier clock is wrong.
 EARLIEST: Final = 1_790_000_000
 DAY: Final = 86_400
+#: The remedy for each reason of a degraded daemon, as docs/operations.md has them.
+REMEDIES: Final = {
+    "directory-missing": "restore it and restart recalld",
+    "directory-read-only": "make it writable",
+    "storage-full": "free space; no restart is needed",
+    "erase-incomplete": "it is completed when the bank is opened",
+    "deletion-incomplete": "check the permissions, then restart",
+    "banks-orphaned": "`recalld bank recover`",
+    "catalogue-replaced": (
+        "check the disk; `recalld bank recover`; the reason ends with a restart"
+    ),
+    "embedder-failed": "check the `embedding` settings",
+    "model-missing": "restore the `embedding` settings",
+    "embedder-without-meaning": "none, if intended",
+    "vectors-pending": "wait",
+    "indexing-stopped": "see the log; `recalld bank rebuild BANK`",
+    "snapshot-broken": "check the disk",
+    "snapshot-not-written": "check the disk",
+}
+HARMLESS: Final = frozenset({"embedder-without-meaning", "vectors-pending"})
 
 
 class Finding(NamedTuple):
@@ -213,7 +233,9 @@ def _socket(settings: Settings) -> Iterator[Finding]:
         yield Finding("daemon", "ok", f"pid {status.get('pid')} listens at {path}")
     health = ask(path, "health/check")
     for reason in health.get("degraded", []):
-        yield Finding("daemon", "problem", str(reason), "see docs/operations.md, Health")
+        known = REMEDIES.get(str(reason).partition(":")[0], "see docs/operations.md, Health")
+        level = "warning" if reason in HARMLESS else "problem"
+        yield Finding("daemon", level, str(reason), known)
 
 
 def _locks(settings: Settings) -> Iterator[Finding]:

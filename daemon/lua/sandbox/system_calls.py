@@ -9,6 +9,7 @@ listed here, and on kernels without seccomp, the resource limits of `limits.py` 
 import ctypes
 import os
 import struct
+import sys
 from typing import Final
 
 _PR_SET_NO_NEW_PRIVS: Final = 38
@@ -52,10 +53,10 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
 
 
-def restrict() -> bool:
+def restrict(system: str = sys.platform) -> bool:
     """Install the filter for this process. False if this machine or its kernel has none."""
     machine = _MACHINES.get(os.uname().machine)
-    if machine is None or struct.calcsize("P") != 8:
+    if system != "linux" or machine is None or struct.calcsize("P") != 8:
         return False
     instructions = _program(*machine)
     buffer = ctypes.create_string_buffer(instructions, len(instructions))

@@ -223,7 +223,7 @@ class Folder:
             with open(handle, "rb") as file:
                 if not stat.S_ISREG(os.fstat(handle).st_mode):
                     raise FileUnreadable("is no longer a regular file")
-                if not self._follows and not self._is_inside(handle):
+                if not self._follows and not self._is_inside(handle, full):
                     raise FileUnreadable("a link took its place that leaves the root")
                 content = file.read(self._max_bytes + 1)
         except (FileNotFoundError, NotADirectoryError):
@@ -234,13 +234,27 @@ class Folder:
             raise FileUnreadable(f"has more than {self._max_bytes} bytes")
         return content
 
-    def _is_inside(self, handle: int) -> bool:
+    def _is_inside(self, handle: int, full: str) -> bool:
         """Whether an open file lies below the root, wherever the links on its path lead."""
-        target = os.readlink(f"/proc/self/fd/{handle}").removesuffix(" (deleted)")
+        target = path_of(handle, full)
         return target.startswith(self._root.rstrip("/") + "/")
 
     def _full(self, path: str) -> str:
         return os.path.join(self._root, path) if path else self._root
+
+
+def path_of(handle: int, opened: str, descriptors: str = "/proc/self/fd") -> str:
+    """The path of an open file, without links; empty if it cannot be determined.
+
+    Without procfs the opened name is resolved again, and counts only if it still leads to the same
+    file.
+    """
+    try:
+        return os.readlink(f"{descriptors}/{handle}").removesuffix(" (deleted)")
+    except OSError:
+        resolved = os.path.realpath(opened)
+        is_same = os.path.samestat(os.fstat(handle), os.stat(resolved))
+        return resolved if is_same else ""
 
 
 def _reason(error: OSError) -> str:

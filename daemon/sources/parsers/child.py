@@ -92,7 +92,12 @@ def _read(source: BinaryIO) -> bytes | None:
 
 
 def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    except (ValueError, OSError):
+        if sys.platform == "linux":
+            raise
+        # macOS refuses this limit. The limits of time and of the answer still hold.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     os.nice(5)

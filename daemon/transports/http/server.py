@@ -137,6 +137,7 @@ class HttpServer:
         )
         host = f"[{self._bound.host}]" if ":" in self._bound.host else self._bound.host
         services.status.http = f"http://{host}:{self._bound.port}"
+        services.status.http_clients = self._sessions.describe
         if self._bound.tokens.are_needed:
             services.tasks.start_soon(self._watch_tokens)
         log.info("http.ready", host=self._bound.host, port=self._bound.port)

@@ -8,30 +8,42 @@ replaced state becomes a backup itself.
 import shutil
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from store.engine import Progress
 from store.errors import NotFound, StorageDamaged
 from store.files import create_private, make_private_directory, sync_directory, sync_file
 from store.model import BackedUp
 from store.rows.items import SELECT
 from store.rows.table import is_sound
 from store.sqlite.connection import APPLICATION_ID, Connection, copy_database, run_on_file
+from store.sqlite.maintenance.portion import WHOLE, ignore, portion
 from store.sqlite.migrate import migrations
 from store.sqlite.storage_errors import BROKEN
 
 KEEP: Final = 5
 SUFFIX: Final = ".db"
+_ROWS_PER_REPORT: Final = 500
 
 
-def make(connection: Connection, directory: Path, *, bank: str, name: str, now: int) -> BackedUp:
+def make(
+    connection: Connection,
+    directory: Path,
+    *,
+    bank: str,
+    name: str,
+    now: int,
+    progress: Progress = ignore,
+) -> BackedUp:
     """Copy the bank of `connection` into `directory` and verify the copy."""
     make_private_directory(directory)
     target = directory / f"{name}{SUFFIX}"
     temporary = directory / f"{name}.tmp"
     try:
-        copy_database(connection, temporary)
-        items = verify(temporary)
+        copy_database(connection, temporary, progress=portion(progress, 0, 300))
+        items = verify(temporary, portion(progress, 300, WHOLE))
         sync_file(temporary)
         temporary.replace(target)
     except BaseException:
@@ -48,15 +60,15 @@ def make(connection: Connection, directory: Path, *, bank: str, name: str, now: 
     )
 
 
-def verify(file: Path) -> int:
+def verify(file: Path, progress: Progress = ignore) -> int:
     """Check the file, the schema and every row of a copy; returns the number of items."""
     try:
-        return run_on_file(file, _verified_items)
+        return run_on_file(file, partial(_verified_items, progress=progress))
     except BROKEN as error:
         raise StorageDamaged("the backup is damaged") from error
 
 
-def _verified_items(copy: Connection) -> int:
+def _verified_items(copy: Connection, progress: Progress) -> int:
     if copy.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
         raise StorageDamaged("the backup is not a copy of a bank")
     (version,) = copy.execute("PRAGMA user_version").fetchone()
@@ -64,11 +76,14 @@ def _verified_items(copy: Connection) -> int:
         raise StorageDamaged("the backup has a schema this version does not know")
     if copy.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
         raise StorageDamaged("the backup is damaged")
+    (total,) = copy.execute("SELECT count(*) FROM items").fetchone()
     items = 0
     for row in copy.execute(SELECT):
         if not is_sound(row):
             raise StorageDamaged("the backup holds a damaged row")
         items += 1
+        if items % _ROWS_PER_REPORT == 0:
+            progress(items, total)
     return items
 
 
@@ -107,7 +122,12 @@ def prune(directory: Path, keep: int, *, spare: Collection[str] = ()) -> int:
 
 
 def put_in_place(
-    source: Path, database: Path, *, claimed: Callable[[Connection], None], keep_log: bool
+    source: Path,
+    database: Path,
+    *,
+    claimed: Callable[[Connection], None],
+    keep_log: bool,
+    progress: Progress = ignore,
 ) -> None:
     """Replace the database of a closed bank with a verified copy of `source`, in one rename.
 
@@ -125,7 +145,7 @@ def put_in_place(
     shutil.copyfile(source, incoming)
     try:
         run_on_file(incoming, claimed, writable=True)
-        verify(incoming)
+        verify(incoming, progress)
         sync_file(incoming)
         for companion in ("-wal", "-shm"):
             database.with_name(database.name + companion).unlink(missing_ok=True)

@@ -16,12 +16,14 @@ from typing import Final
 
 import anyio
 
+from store.engine import Progress
 from store.errors import StorageDamaged, StorageFailed, StorageFull, StorageReadOnly
 from store.files import file_errors
 from store.model import Checked
 from store.operations.bank_access import LONG_READ_SECONDS
 from store.sqlite.connection import Connection, copy_database, run_on_file
 from store.sqlite.maintenance import integrity
+from store.sqlite.maintenance.portion import WHOLE, ignore, portion
 from store.sqlite.open_bank import OpenBank
 from store.sqlite.storage_errors import BROKEN, storage_error
 
@@ -30,18 +32,18 @@ CHECK_SECONDS: Final = 1_800.0
 _STEPS: Final = 100_000  # virtual machine steps between two looks at the clock
 
 
-async def check_copy(opened: OpenBank) -> Checked:
+async def check_copy(opened: OpenBank, progress: Progress = ignore) -> Checked:
     """Check a copy of the bank. A cancelled caller does not wait for the end of the check."""
     copy = opened.directory / COPY
-    stop = _Stop()
+    check = _Check(opened.name, _Stop(), portion(progress, 150, WHOLE))
 
     def make(connection: Connection) -> None:
         with file_errors():
-            copy_database(connection, copy)
+            copy_database(connection, copy, progress=portion(progress, 0, 150))
 
     def examine() -> Checked:
         try:
-            return run_on_file(copy, stop.guarded(opened.name), writable=True)
+            return run_on_file(copy, check, writable=True)
         except BROKEN as error:
             raise storage_error(error) from error
         finally:
@@ -51,11 +53,11 @@ async def check_copy(opened: OpenBank) -> Checked:
         await opened.database.read(make, seconds=LONG_READ_SECONDS)
     except (StorageFull, StorageReadOnly, StorageDamaged, StorageFailed):
         await anyio.to_thread.run_sync(_delete, copy)
-        return await opened.database.maintain(stop.guarded(opened.name))
+        return await opened.database.maintain(check)
     try:
         return await anyio.to_thread.run_sync(examine, abandon_on_cancel=True)
     finally:
-        stop.set()
+        check.stop.set()
 
 
 class _Stop:
@@ -71,21 +73,21 @@ class _Stop:
     def __call__(self) -> bool:
         return self._left.is_set() or time.monotonic() > self._deadline
 
-    def guarded(self, bank: str) -> "_Check":
-        return _Check(bank, self)
-
 
 class _Check:
     """A unit of work: the check, interrupted when it is to stop."""
 
-    def __init__(self, bank: str, stop: _Stop) -> None:
+    def __init__(self, bank: str, stop: _Stop, progress: Progress) -> None:
         self._bank = bank
-        self._stop = stop
+        self.stop = stop
+        self._progress = progress
 
     def __call__(self, connection: Connection) -> Checked:
-        connection.set_progress_handler(self._stop, _STEPS)
+        connection.set_progress_handler(self.stop, _STEPS)
         try:
-            return integrity.check(connection, self._bank, is_stopped=self._stop)
+            return integrity.check(
+                connection, self._bank, is_stopped=self.stop, progress=self._progress
+            )
         finally:
             connection.set_progress_handler(None, 0)
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from store.engine import Progress
 from store.errors import StorageBusy
 from store.files import replace_file
 from store.model import Checked, Problem
@@ -23,6 +24,7 @@ from store.rows.table import Columns, RowDamaged, Table, is_sound
 from store.rows.transaction import counted
 from store.sqlite.connection import Connection, roll_back
 from store.sqlite.maintenance import word_index
+from store.sqlite.maintenance.portion import WHOLE, ignore, portion
 from store.sqlite.maintenance.tolerance import UNREADABLE, lenient_texts, rows_by_id
 from store.sqlite.storage_errors import storage_error
 from store.vectors.soundness import wrong_vectors
@@ -52,7 +54,11 @@ class _Damaged(NamedTuple):
 
 
 def check(
-    connection: Connection, bank: str, *, is_stopped: Callable[[], bool] = lambda: False
+    connection: Connection,
+    bank: str,
+    *,
+    is_stopped: Callable[[], bool] = lambda: False,
+    progress: Progress = ignore,
 ) -> Checked:
     """Run all checks, outside a transaction, on a connection that can write.
 
@@ -62,11 +68,13 @@ def check(
     with lenient_texts(connection):
         found = _Findings(connection, is_stopped)
         found.run("file", _check_file)
+        progress(200, WHOLE)
         found.run("items", _check_references)
         for name, part, query in _DIFFERENCES:
             found.run(part, partial(_check_difference, name=name, part=part, query=query))
         found.run("words", _check_word_index)
-        found.run("items", partial(_check_items, is_stopped=is_stopped))
+        rows = partial(_check_items, is_stopped=is_stopped, progress=portion(progress, 350, 850))
+        found.run("items", rows)
         found.run("documents", partial(_check_digests, part="documents", table=DOCUMENTS))
         found.run("profiles", partial(_check_digests, part="profiles", table=PROFILES))
         found.run("vectors", _check_vectors)
@@ -150,7 +158,7 @@ def _check_counters(connection: Connection) -> Iterator[Problem]:
         yield Problem(name="counters-wrong", part="state")
 
 
-def repair(connection: Connection, directory: Path) -> int:
+def repair(connection: Connection, directory: Path, progress: Progress = ignore) -> int:
     """Move damaged rows to a file, and rebuild words, vectors and counters from the others.
 
     Returns the number of rows that were moved.
@@ -158,7 +166,7 @@ def repair(connection: Connection, directory: Path) -> int:
     with lenient_texts(connection):
         connection.execute("REINDEX")  # indexes are derived from the rows too
         removed = _remove_damaged(connection, directory)
-        word_index.renew(connection)
+        word_index.renew(connection, progress)
         return removed
 
 
@@ -213,11 +221,16 @@ def _damaged_profiles(connection: Connection) -> list[tuple[int]]:
     return [(row[0],) for row in rows if not is_sound(row[1:])]
 
 
-def _check_items(connection: Connection, *, is_stopped: Callable[[], bool]) -> Iterator[Problem]:
+def _check_items(
+    connection: Connection, *, is_stopped: Callable[[], bool], progress: Progress
+) -> Iterator[Problem]:
+    total = _count(connection, "items")
     damaged = wrong_words = 0
     for number, row in enumerate(rows_by_id(connection, f"{SELECT} WHERE items.id > ?")):
-        if number % 1_000 == 0 and is_stopped():
-            raise StorageBusy("the check was stopped before its end")
+        if number % 1_000 == 0:
+            if is_stopped():
+                raise StorageBusy("the check was stopped before its end")
+            progress(number, total)
         try:
             item = ITEMS.read(row)
         except (RowDamaged, *UNREADABLE):

@@ -4,13 +4,15 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import anyio
 from msgspec.structs import replace
 
 from store import log
-from store.arguments import bank_argument, texts
+from store.arguments import bank_argument, callback, texts
+from store.engine import Progress
 from store.errors import (
     StorageDamaged,
     StorageFailed,
@@ -41,6 +43,7 @@ from store.sqlite.maintenance import (
     integrity,
     word_index,
 )
+from store.sqlite.maintenance.portion import WHOLE, ignore, portion
 from store.sqlite.migrate import migrate
 from store.sqlite.open_bank import SNAPSHOT, OpenBank, claim
 from store.validate import check_labels, storable_text
@@ -94,44 +97,49 @@ class Maintenance(Transfers):
         log.info("banks.recovered", banks=len(recovered.banks), refused=len(recovered.refused))
         return recovered
 
-    async def check(self, bank: str) -> Checked:
+    async def check(self, bank: str, *, progress: Progress | None = None) -> Checked:
         bank = bank_argument(bank)
+        progress = _reporter(progress)
         async with self._registry.use(bank) as opened:
-            return await self._check(opened)
+            return await self._check(opened, progress)
 
-    async def repair(self, bank: str) -> Checked:
+    async def repair(self, bank: str, *, progress: Progress | None = None) -> Checked:
         bank = bank_argument(bank)
+        report = _reporter(progress)
         async with self._registry.use(bank) as opened:
 
             def repair(connection: Connection) -> int:
                 with file_errors():
-                    return integrity.repair(connection, opened.directory)
+                    return integrity.repair(connection, opened.directory, portion(report, 0, 500))
 
             began = time.monotonic()
             removed = await opened.database.maintain(repair)
             await self._ranking.reset(opened)
             await self._ranking.written(opened)
-            checked = await self._check(opened)
+            checked = await self._check(opened, portion(report, 500, WHOLE))
             problems = len(checked.problems)
             _log("bank.repaired", opened, began, rows_removed=removed, problems_left=problems)
             return checked
 
-    async def rebuild(self, bank: str) -> Checked:
+    async def rebuild(self, bank: str, *, progress: Progress | None = None) -> Checked:
         bank = bank_argument(bank)
+        progress = _reporter(progress)
         async with self._registry.use(bank) as opened:
             began = time.monotonic()
-            items = await opened.database.maintain(word_index.renew)
+            renew = partial(word_index.renew, progress=portion(progress, 0, 500))
+            items = await opened.database.maintain(renew)
             await opened.database.write(forget_vectors)
             await self._ranking.reset(opened)
             await self._ranking.written(opened)
             _log("bank.rebuilt", opened, began, items=items)
-            return await self._check(opened)
+            return await self._check(opened, portion(progress, 500, WHOLE))
 
-    async def back_up(self, bank: str) -> BackedUp:
+    async def back_up(self, bank: str, *, progress: Progress | None = None) -> BackedUp:
         bank = bank_argument(bank)
+        progress = _reporter(progress)
         async with self._registry.use(bank) as opened, opened.copying:
             began = time.monotonic()
-            made = await self._back_up(opened.bank, opened.database)
+            made = await self._back_up(opened.bank, opened.database, progress)
             _log("backup.made", opened, began, items=made.items, bytes=made.bytes)
             return made
 
@@ -145,15 +153,18 @@ class Maintenance(Transfers):
 
         return await anyio.to_thread.run_sync(listing)
 
-    async def restore(self, bank: str, name: str) -> BackedUp:
+    async def restore(self, bank: str, name: str, *, progress: Progress | None = None) -> BackedUp:
         bank, name = bank_argument(bank), storable_text("name", name)
+        report = _reporter(progress)
         known = self._registry.get(bank)
         backups = self._registry.backups(known)
         began = time.monotonic()
-        items = await anyio.to_thread.run_sync(lambda: backup.verify(backup.find(backups, name)))
+        items = await anyio.to_thread.run_sync(
+            lambda: backup.verify(backup.find(backups, name), portion(report, 0, 300))
+        )
         async with self._registry.exclusively(bank) as directory:
             # From here on nothing else writes, so the backup made now holds every acknowledged put.
-            is_sound = await self._back_up_before_restore(known, name)
+            is_sound = await self._back_up_before_restore(known, name, portion(report, 300, 700))
             database = directory / DATABASE
 
             def claimed(connection: Connection) -> None:
@@ -163,7 +174,13 @@ class Maintenance(Transfers):
             def exchange() -> None:
                 (directory / SNAPSHOT).unlink(missing_ok=True)
                 source = backup.find(backups, name)
-                backup.put_in_place(source, database, claimed=claimed, keep_log=is_sound)
+                backup.put_in_place(
+                    source,
+                    database,
+                    claimed=claimed,
+                    keep_log=is_sound,
+                    progress=portion(report, 700, WHOLE),
+                )
 
             try:
                 await anyio.to_thread.run_sync(exchange)
@@ -237,20 +254,24 @@ class Maintenance(Transfers):
         await self._registry.note_erased(opened.bank)
         return copies
 
-    async def _back_up(self, bank: Bank, database: Database, *, spare: str = "") -> BackedUp:
+    async def _back_up(
+        self, bank: Bank, database: Database, progress: Progress, *, spare: str = ""
+    ) -> BackedUp:
         now = self._now()
         directory = self._registry.backups(bank)
         name = f"{now:015d}-{secrets.token_hex(4)}"
 
         def work(connection: Connection) -> BackedUp:
             with file_errors():
-                made = backup.make(connection, directory, bank=bank.name, name=name, now=now)
+                made = backup.make(
+                    connection, directory, bank=bank.name, name=name, now=now, progress=progress
+                )
                 backup.prune(directory, BACKUPS_KEPT, spare=(name, spare))
             return made
 
         return await database.read(work, seconds=LONG_READ_SECONDS)
 
-    async def _back_up_before_restore(self, bank: Bank, name: str) -> bool:
+    async def _back_up_before_restore(self, bank: Bank, name: str, progress: Progress) -> bool:
         """Back up a closed bank that is about to be replaced by the backup `name`.
 
         False if the bank is damaged and cannot be backed up, which is a usual reason to restore.
@@ -260,20 +281,20 @@ class Maintenance(Transfers):
         try:
             database = await self._registry.open_database(bank)
             try:
-                await self._back_up(bank, database, spare=name)
+                await self._back_up(bank, database, progress, spare=name)
             finally:
                 await database.close()
         except (StorageDamaged, StorageFailed, StorageForeign):
             return False
         return True
 
-    async def _check(self, opened: OpenBank) -> Checked:
+    async def _check(self, opened: OpenBank, progress: Progress) -> Checked:
         """Check a copy of the bank, so that neither reads nor writes wait.
 
         The lock excludes an erase, which would have to wait for the copy to be deleted.
         """
         async with opened.copying:
-            checked = await checking.check_copy(opened)
+            checked = await checking.check_copy(opened, progress)
         opened.degraded -= {"damaged"}
         if checked.problems:
             opened.degraded.add("damaged")
@@ -285,3 +306,8 @@ class Maintenance(Transfers):
 def _log(event: str, opened: OpenBank, began: float, **fields: object) -> None:
     ms = round((time.monotonic() - began) * 1000)
     log.info(event, bank=opened.bank.id, ms=ms, **fields)
+
+
+def _reporter(progress: Progress | None) -> Progress:
+    given = callback("progress", progress)
+    return ignore if given is None else given

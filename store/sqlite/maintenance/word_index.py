@@ -12,15 +12,18 @@ in the schema are removed, and VACUUM frees the pages.
 from collections.abc import Callable
 from typing import Final
 
+from store.engine import Progress
 from store.ranking.tokenizer import index_text
 from store.rows.items import LIVE, SELECT, item_of, searchable
 from store.rows.prepared import count_words
 from store.sqlite.connection import Connection, roll_back
+from store.sqlite.maintenance.portion import ignore
 from store.sqlite.maintenance.tolerance import UNREADABLE, rows_by_id
 from store.sqlite.migrate import migrations, statements
 
 Step = Callable[[Connection], None]
 
+_ROWS_PER_REPORT: Final = 500
 _CREATE: Final = "CREATE VIRTUAL TABLE words "
 
 
@@ -33,43 +36,46 @@ def is_sound(connection: Connection) -> bool:
     return True
 
 
-def renew(connection: Connection) -> int:
+def renew(connection: Connection, progress: Progress = ignore) -> int:
     """Make the index equal to the rows, whatever its state; returns the number of live items.
 
     Runs outside a transaction. A damaged row raises `RowDamaged`; run `repair` first.
     """
     try:
-        return _refill(connection, before=_rebuild)
+        return _refill(connection, progress, before=_rebuild)
     except UNREADABLE:
         roll_back(connection)
     try:
-        return _refill(connection, before=_recreate)
+        return _refill(connection, progress, before=_recreate)
     except UNREADABLE:
         roll_back(connection)
     _cut_out(connection)
-    items = _refill(connection, before=_create)
+    items = _refill(connection, progress, before=_create)
     connection.execute("VACUUM")
     return items
 
 
-def fill(connection: Connection) -> int:
+def fill(connection: Connection, progress: Progress = ignore) -> int:
     """Write the words of every live item and the counters, inside a transaction."""
     connection.execute("DELETE FROM words")
+    (total,) = connection.execute(f"SELECT count(*) FROM items WHERE {LIVE}").fetchone()
     items = words = 0
     for row in rows_by_id(connection, f"{SELECT} WHERE {LIVE} AND items.id > ?"):
         tokens = index_text(searchable(item_of(row)))
         connection.execute("INSERT INTO words (rowid, tokens) VALUES (?, ?)", (row[0], tokens))
         items += 1
         words += count_words(tokens)
+        if items % _ROWS_PER_REPORT == 0:
+            progress(items, total)
     connection.execute("UPDATE state SET items = ?, words = ?", (items, words))
     return items
 
 
-def _refill(connection: Connection, *, before: Step) -> int:
+def _refill(connection: Connection, progress: Progress, *, before: Step) -> int:
     connection.execute("BEGIN IMMEDIATE")
     try:
         before(connection)
-        items = fill(connection)
+        items = fill(connection, progress)
         connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
         connection.execute("COMMIT")
     except BaseException:

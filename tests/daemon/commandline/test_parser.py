@@ -95,6 +95,7 @@ def test_a_search_imports_neither_the_engine_nor_rich() -> None:
     script = (
         "import sys; from daemon.cli import main; main(['search', 'x', '--socket', '/nowhere/s']);"
         "heavy = {'rich', 'anyio', 'asyncio', 'msgspec', 'structlog', 'store', 'numpy'};"
+        "heavy |= {'shutil', 'bz2', 'threading', 'subprocess', 'tempfile', 'datetime', 'logging'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -7,6 +7,7 @@ import subprocess
 
 import anyio
 
+from daemon.commands import bank_report
 from store.model import NewMemory
 from store.sqlite.engine import open_engine
 from tests.daemon.commands.bank_home import BankHome
@@ -71,3 +72,12 @@ def test_a_terminal_shows_the_progress_of_export_and_import(stopped_home: BankHo
     assert out == "copy: 600 records taken, 0 were there already\n"
     assert re.search(r"import: \[[#.]{24}\] \d+ %  \d+ of 600", seen)
     assert "import" not in stopped_home.run("import", "copy", "big.jsonl").stderr
+
+
+def test_pending_vectors_are_announced_with_the_command_that_shows_their_progress() -> None:
+    note = bank_report.pending_note({"bank": "work", "pendingVectors": 1200})
+    assert note.startswith("recalld: 1,200 vectors are computed in the background")
+    assert "`recalld bank index work`" in note
+    assert note.endswith("\n")
+    assert bank_report.pending_note({"bank": "work", "pendingVectors": 0}) == ""
+    assert bank_report.pending_note({"bank": "work"}) == ""

@@ -11,6 +11,11 @@ def test_a_known_size_is_a_bar_with_counts() -> None:
     assert "100 %" in line("import", 12, 10, 1)
 
 
+def test_steps_of_different_kinds_are_a_percentage() -> None:
+    text = line("backup", 250, 1_000, 2.4, in_percent=True)
+    assert text == "backup: [######..................] 25 %  2 s"
+
+
 def test_an_unknown_size_is_the_elapsed_time() -> None:
     assert line("backup", 0, 0, 3.2) == "backup: 3 s"
 

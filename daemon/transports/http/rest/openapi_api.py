@@ -1,7 +1,7 @@
 """The OpenAPI description of `/api/v1`: paths, parameters, named schemas and tags."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Struct
@@ -159,5 +159,21 @@ def _success(operation: Operation) -> dict[str, Any]:
 
 
 def _named(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema without the title that repeats its name."""
-    return {key: value for key, value in schema.items() if key != "title"}
+    """A schema without the title that repeats its name, in the words that generators know."""
+    named: dict[str, Any] = _common({key: entry for key, entry in schema.items() if key != "title"})
+    return named
+
+
+def _common(schema: Any) -> Any:
+    """The schema with lists in place of tuples: generators know no `prefixItems`.
+
+    All tuples of the API are pairs of numbers, so the list of their first member describes them.
+    """
+    if isinstance(schema, list):
+        return [_common(entry) for entry in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _common(entry) for name, entry in cast("dict[str, Any]", schema).items()}
+    if "prefixItems" in found:
+        found["items"] = found.pop("prefixItems")[0]
+    return found

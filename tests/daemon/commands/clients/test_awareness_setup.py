@@ -1,13 +1,19 @@
 """`recalld awareness-setup` behaves as the setup command of the Awareness document."""
 
+import io
 import json
-import subprocess
+import os
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from daemon.commandline.parser import parse
+from daemon.commands.clients import awareness_setup
+from daemon.config import load
 from daemon.dialects.awareness import rules
-from tests.support.processes import PATIENCE, RECALLD
+from daemon.exit_codes import Exit
+from tests.support.processes import recalld
 
 
 class Project:
@@ -17,17 +23,22 @@ class Project:
         self._data = root / "data"
 
     def run(self, *arguments: str, **variables: str) -> tuple[int, str]:
-        done = subprocess.run(
-            [*RECALLD, "awareness-setup", *arguments],
-            env={"HOME": str(self.path.parent), "RECALLD_HOME": str(self._data), **variables},
-            cwd=self.path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
+        """The exit code and the output; in this process, because there are many cases."""
+        variables |= {"HOME": str(self.path.parent), "RECALLD_HOME": str(self._data)}
+        before = dict(os.environ)
+        shown = io.StringIO()
+        os.environ.clear()
+        os.environ.update(variables)
+        try:
+            with chdir(self.path), redirect_stdout(shown):
+                options = parse(["awareness-setup", *arguments])
+                code = awareness_setup.run(options, load({}, os.environ))
+        except Exit as exit:
+            return exit.code, f"{shown.getvalue()}recalld: {exit.message}\n"
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+        return code, shown.getvalue()
 
     def files(self) -> dict[str, bytes]:
         return {
@@ -192,3 +203,11 @@ def test_an_ide_without_an_mcp_file_is_a_note_and_invalid_json_a_conflict(
     assert code == 1
     assert "Conflict while syncing .mcp.json: line 1, column 2" in shown
     assert (project.path / ".mcp.json").read_text() == "{"
+
+
+def test_the_command_runs_as_a_process(tmp_path: Path) -> None:
+    done = recalld(tmp_path / "data", "awareness-setup", "--ide", "claude", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Created CLAUDE.md\n", "")
+    done = recalld(tmp_path / "data", "awareness-setup", "--ide", "emacs", cwd=tmp_path)
+    assert done.returncode != 0
+    assert done.stderr.startswith("recalld: ")

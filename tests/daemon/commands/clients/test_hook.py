@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from daemon.commands.clients import hook as hooks
 from tests.support.processes import PATIENCE, RECALLD, child, environment, recalld, spawned_daemon
+
+LIMIT_SECONDS = 0.2
 
 
 def hook(
@@ -82,18 +86,51 @@ def test_without_a_daemon_nothing_is_printed_and_none_is_started(tmp_path: Path)
     assert recalld(tmp_path, "health").returncode == 2
 
 
-def test_a_daemon_that_does_not_answer_does_not_hold_the_client_up(home: Path) -> None:
+def quickest(home: Path, event: str) -> tuple[float, str]:
+    """The shortest time of a hook in some runs, because a loaded machine delays any process."""
+    runs: list[tuple[float, str]] = []
+    deadline = time.monotonic() + PATIENCE
+    while len(runs) < 5 or (min(runs)[0] > LIMIT_SECONDS and time.monotonic() < deadline):
+        began = time.monotonic()
+        done = hook(home, event, {"cwd": str(home)}, "--bank", "work")
+        runs.append((time.monotonic() - began, done.stdout))
+        assert (done.returncode, done.stderr) == (0, "")
+    return min(runs)
+
+
+@pytest.mark.parametrize("event", hooks.EVENTS)
+def test_a_hook_ends_within_200_ms(event: str, home: Path) -> None:
+    call(home, "work", "remember", {"text": "We deploy on Tuesdays"})
+    seconds, shown = quickest(home, event)
+    assert seconds < LIMIT_SECONDS
+    assert ("Tuesdays" in shown) == (event == "session-start")
+
+
+@pytest.mark.parametrize("event", hooks.EVENTS)
+def test_a_hook_ends_within_200_ms_and_prints_nothing_if_the_daemon_hangs(
+    event: str, home: Path
+) -> None:
     call(home, "work", "remember", {"text": "one"})
     pid = json.loads(recalld(home, "status", "--json").stdout)["pid"]
-    os.kill(pid, 19)  # SIGSTOP
+    os.kill(pid, signal.SIGSTOP)
     try:
-        began = time.monotonic()
-        done = hook(home, "session-start", {}, "--bank", "work")
-        elapsed = time.monotonic() - began
+        seconds, shown = quickest(home, event)
     finally:
-        os.kill(pid, 18)  # SIGCONT
-    assert (done.returncode, done.stdout) == (0, "")
-    assert elapsed < PATIENCE / 2
+        os.kill(pid, signal.SIGCONT)
+    assert shown == ""
+    assert seconds < LIMIT_SECONDS
+
+
+def test_the_budget_of_a_hook_includes_the_start_of_python(tmp_path: Path) -> None:
+    assert 0 < hooks.age_seconds() < hooks.STORE_SECONDS or hooks.age_seconds() == 0.05
+    began = time.clock_gettime(time.CLOCK_BOOTTIME) - 0.1
+    stat = tmp_path / "stat"
+    fields = ["0"] * 18 + [str(int(began * os.sysconf("SC_CLK_TCK"))), "0"]
+    stat.write_text(f"7 (a ) name) S {' '.join(fields)}")
+    assert 0.1 <= hooks.age_seconds(str(stat)) < 5
+    assert hooks.age_seconds(str(tmp_path / "missing")) == hooks.START_SECONDS
+    stat.write_text(f"7 (name) S {' '.join(['0'] * 20)}")  # as some sandboxes
+    assert hooks.age_seconds(str(stat)) == hooks.START_SECONDS
 
 
 @pytest.mark.parametrize("payload", [None, [], "text", {"cwd": 7, "transcript_path": 9}])

@@ -119,6 +119,28 @@ def test_setup_writes_an_entry_that_answers_and_remove_takes_it_back(machine: Ma
     assert machine.files() == {}
 
 
+def test_a_removal_without_names_reaches_every_project(machine: Machine) -> None:
+    theirs = machine.project / ".mcp.json"
+    theirs.write_text('{"mcpServers": {}}\n')
+    done = machine.setup("claude-code", "--project", "--rules", "--hooks")
+    assert done.returncode == 0, done.stdout
+    assert "recalld" in theirs.read_text()
+    elsewhere = machine.project.parent / "elsewhere"
+    elsewhere.mkdir()
+    written, machine.project = machine.project, elsewhere
+
+    shown = machine.setup("--remove")
+    assert ".mcp.json" in shown.stdout
+    assert "Nothing was changed" in shown.stdout
+    assert "recalld" in theirs.read_text()
+
+    assert machine.setup("--remove", "--force").returncode == 0
+    left = {path.name: path.read_text() for path in written.rglob("*") if path.is_file()}
+    assert left.pop(".mcp.json") == '{"mcpServers": {}}\n'
+    assert all(".bak" in name for name in left)
+    assert machine.setup("--remove", "--force").returncode == 1  # nothing is left to remove
+
+
 def test_check_starts_the_present_entries_and_reports_broken_ones(machine: Machine) -> None:
     folder = machine.home / ".cursor"
     folder.mkdir()

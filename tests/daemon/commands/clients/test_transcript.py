@@ -62,6 +62,22 @@ def test_requests_and_the_last_answer_are_found(text: str, tmp_path: Path) -> No
     assert part.text.splitlines()[1:] == ["- Fix the bug", "Last answer: Fixed."]
 
 
+def test_secrets_are_not_captured_even_where_a_text_is_cut(tmp_path: Path) -> None:
+    key = "sk-ant-" + "a1B2" * 10
+    token = "ghp_" + "x1Y2" * 9
+    messages = [
+        {"role": "user", "content": f"Use {key} for the API"},
+        {"role": "user", "content": "word " * 55 + f"and then {token} is the token"},
+        {"role": "assistant", "content": "Connected to https://me:S3cret!x@example.com/db."},
+    ]
+    part = new_part({"messages": messages}, "claude-code", tmp_path / "captures.json")
+    assert part is not None
+    assert "Use [redacted: Anthropic key] for the API" in part.text
+    assert "https://me:[redacted: password in a URL]@example.com/db" in part.text
+    for secret in ("sk-ant", "a1B2", "ghp_", "S3cret"):
+        assert secret not in part.text
+
+
 def test_a_part_counts_as_stored_only_after_it_was_marked(tmp_path: Path) -> None:
     captures = tmp_path / "state" / "captures.json"
     payload = {"session_id": "s", "messages": [{"role": "user", "content": "hello"}]}

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
+import urllib.request
 from collections.abc import Generator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +16,7 @@ from daemon.commands.diagnosis import doctor
 from daemon.config import load
 from daemon.operations.readable_log import readable
 from tests.daemon.commands.bank_home import serve
-from tests.support.processes import RECALLD, child, environment, recalld
+from tests.support.processes import PATIENCE, RECALLD, child, environment, recalld
 from tests.support.wire import initialize
 
 
@@ -89,6 +91,26 @@ def test_status_shows_clients_with_banks_and_dialects(home: Path) -> None:
     assert "http         off" in text
 
 
+def test_status_shows_clients_over_http(home: Path) -> None:
+    with ExitStack() as stack:
+        serve(home, stack, "--bind", "127.0.0.1:0")
+        url = json.loads(recalld(home, "status", "--json").stdout)["http"]
+        request = urllib.request.Request(
+            f"{url}/mcp/native",
+            data=initialize("2025-11-25").splitlines()[0],
+            headers={
+                "content-type": "application/json",
+                "accept": "application/json, text/event-stream",
+            },
+        )
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
+            assert response.status == 200
+        (attached,) = json.loads(recalld(home, "status", "--json").stdout)["clients"]
+        text = recalld(home, "status").stdout
+    assert (attached["transport"], attached["dialects"]) == ("http", "native")
+    assert "bank default  dialects native  over HTTP" in text
+
+
 def test_pending_vectors_are_shown_and_can_be_computed(home: Path) -> None:
     recalld(home, "add", "a memory", "--bank", "work")
     assert json.loads(recalld(home, "status", "--json").stdout)["pendingVectors"] == 1
@@ -140,6 +162,16 @@ def problems(home: Path) -> list[doctor.Finding]:
     found = [each for each in findings(home) if each.level != "ok"]
     # The command may be missing from PATH, and the clients are those of the person who tests.
     return [each for each in found if "PATH" not in each.message and each.check != "clients"]
+
+
+def test_doctor_has_the_documented_remedy_for_every_reason_of_a_degraded_daemon() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "operations.md").read_text()
+    table = page.partition("| reason | meaning | remedy |")[2].partition("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+    documented = {
+        name: remedy for names, _, remedy in rows for name in re.findall(r"`([\w-]+)`", names)
+    }
+    assert documented == doctor.REMEDIES
 
 
 def test_doctor_finds_nothing_in_a_fresh_home(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""Erase, export and import through the engine."""
+"""Erase, export, import and the progress of long operations through the engine."""
 
 import json
 import sqlite3
@@ -235,3 +235,27 @@ async def test_an_export_to_where_no_file_can_be_is_refused_in_the_callers_own_w
 
     assert (refused.value.field, refused.value.rule) == ("path", said)
     assert sorted(path.name for path in place.iterdir()) == ["file", "here"]
+
+
+class Counts(list[tuple[int, int]]):
+    """The reported progress of an operation."""
+
+    def __call__(self, done: int, total: int) -> None:
+        self.append((done, total))
+
+
+async def test_long_operations_report_growing_progress(engine: EmbeddedEngine) -> None:
+    await engine.put_many("w", [NewMemory(text=f"memory number {n}") for n in range(1_200)])
+    reported: dict[str, Counts] = {
+        name: Counts() for name in ("back_up", "restore", "check", "repair", "rebuild")
+    }
+    made = await engine.back_up("w", progress=reported["back_up"])
+    await engine.restore("w", made.name, progress=reported["restore"])
+    await engine.check("w", progress=reported["check"])
+    await engine.repair("w", progress=reported["repair"])
+    await engine.rebuild("w", progress=reported["rebuild"])
+    for name, counts in reported.items():
+        shares = [done / total for done, total in counts]
+        assert len(set(shares)) >= 3, name
+        assert shares == sorted(shares), name
+        assert 0.5 <= shares[-1] <= 1, name
