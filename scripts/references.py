@@ -52,7 +52,7 @@ _FOREIGN: Final = frozenset(
         "copilot-instructions.md",
         "guidelines.md",
         "recalld.md",
-        "store/vectors/tokens.py",  # its former place, in a migration that must not change
+        "store/sqlite/vectors/tokens.py",  # its former place, in a migration that must not change
     }
 )
 #: Endings of files at run time that look like names in the package `daemon`.

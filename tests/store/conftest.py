@@ -11,9 +11,9 @@ import pytest
 
 from store.postgres.engine import open_postgres_engine
 from store.sqlite.engine import EmbeddedEngine, open_engine
+from tests.store.postgres.cluster import Cluster, cluster
 from tests.support.clock import Clock
 from tests.support.plain_ranking import PlainRanking
-from tests.support.postgres import Cluster, cluster
 
 ENGINES = ("sqlite", "postgres")
 
