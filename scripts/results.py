@@ -107,7 +107,7 @@ def test(name: str, row: dict[str, Any]) -> None:
     server = name.removesuffix(HTTP)
     command = [sys.executable, "-m", "conformance", "--sdk", "none", "--level", "MUST,SHOULD"]
     command += ["--tool", f"echo={ECHO}"] if name.startswith("sdk-") else []
-    command += ["--json", str(reports / f"{name}.json"), *row.get("options", [])]
+    command += ["--json", str(reports / f"{name}.json")]
     installed = install(server, row)
     if name == server:
         command += ["--revision", STDIO_REVISIONS, "--stdio", "--", *installed]
@@ -120,7 +120,7 @@ def test(name: str, row: dict[str, Any]) -> None:
     with subprocess.Popen(serve, cwd=ROOT, stdin=subprocess.DEVNULL) as child:
         try:
             _wait_for(port)
-            command += ["--http", f"http://localhost:{port}/mcp"]
+            command += [*row.get("options", []), "--http", f"http://localhost:{port}/mcp"]
             subprocess.run(command, check=False, cwd=ROOT)
         finally:
             child.terminate()
