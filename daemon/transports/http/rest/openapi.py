@@ -204,7 +204,11 @@ def _named(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _any_tool() -> dict[str, Any]:
-    result = {"type": "object", "required": ["result"], "properties": {"result": {}}}
+    result: dict[str, Any] = {
+        "type": "object",
+        "required": ["result"],
+        "properties": {"result": {}},
+    }
     return {
         "operationId": "tool",
         "summary": "Call a registered tool by name",
