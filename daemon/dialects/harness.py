@@ -32,6 +32,7 @@ MOST: Final = 1000
 #: hits per row.
 CHUNKS_PER_DOCUMENT: Final = 3
 MOST_HITS: Final = 5000
+PASSAGES: Final = 3  # documents whose snippet is chosen by meaning; each costs some milliseconds
 #: Reasons in the engine's health for which stored documents may not be found.
 FAULTS: Final = frozenset({"embedder-failed", "indexing-stopped", "items-damaged"})
 TITLE_LENGTH: Final = 80
@@ -125,6 +126,7 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context)
             mode=arguments.mode,
             limit=min(wanted, MOST_HITS),
             filters=Filters(sources=sources),
+            passages=min(limit, PASSAGES),
         )
         try:
             found = await toolkit.engine.search(query)
