@@ -21,7 +21,7 @@ from daemon.tools.dialect import Dialect
 from daemon.tools.errors import ArgumentsRefused, ScriptFailed, ScriptTimedOut
 from daemon.tools.progress import counted
 from daemon.tools.specification import LONG_CALL_SECONDS, NoArguments, ToolSpec
-from daemon.tools.toolkit import Toolkit, full_text, iso, provenance
+from daemon.tools.toolkit import Toolkit, full_text, iso, milliseconds, provenance
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound, NotFound
 from store.model import Document, DocumentHeader, Filters, Found, Hit, Item, NewDocument, Query
@@ -45,6 +45,9 @@ class SearchArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     mode: Literal["keyword", "semantic", "hybrid"] = "keyword"
     limit: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     source: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    # Not in the schema for agents, which is that of the document; `ctx search` uses them.
+    since: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    explain: bool = False
 
 
 class GetArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,6 +85,7 @@ class Row(Struct, frozen=True, kw_only=True):
     score: float
     snippet: str
     source_url: str | None
+    score_parts: Mapping[str, float] | UnsetType = UNSET  # with `explain`
 
 
 class Rows(Struct, frozen=True, kw_only=True):
@@ -118,6 +122,7 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context)
         raise ArgumentsRefused("query: must not be empty")
     limit = toolkit.final_limit if arguments.limit is UNSET else min(MOST, arguments.limit)
     sources = () if arguments.source is UNSET else (arguments.source,)
+    since = None if arguments.since is UNSET else milliseconds("since", arguments.since)
     wanted = limit * CHUNKS_PER_DOCUMENT
     while True:
         query = Query(
@@ -125,7 +130,8 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context)
             text=arguments.query,
             mode=arguments.mode,
             limit=min(wanted, MOST_HITS),
-            filters=Filters(sources=sources),
+            filters=Filters(sources=sources, since=since),
+            explain=arguments.explain,
             passages=min(limit, PASSAGES),
         )
         try:
@@ -166,6 +172,7 @@ def _row(hit: Hit, documents: Mapping[str, DocumentHeader]) -> tuple[tuple[float
     """A row and its sort key, which does not depend on the other rows."""
     item, score = hit.item, round(hit.score, 4)
     document = documents.get(item.document or "")
+    parts = UNSET if hit.parts is None else {k: round(v, 4) for k, v in hit.parts.items()}
     if document is None:
         row = Row(
             id=item.id,
@@ -175,6 +182,7 @@ def _row(hit: Hit, documents: Mapping[str, DocumentHeader]) -> tuple[tuple[float
             score=score,
             snippet=hit.snippet,
             source_url=None,
+            score_parts=parts,
         )
     else:
         row = Row(
@@ -185,6 +193,7 @@ def _row(hit: Hit, documents: Mapping[str, DocumentHeader]) -> tuple[tuple[float
             score=score,
             snippet=hit.snippet,
             source_url=_url(document, item),
+            score_parts=parts,
         )
     newest = document.updated_at if document else item.updated_at
     return (-score, -newest, row.id), row
@@ -224,7 +233,7 @@ def of_document(document: Document) -> Whole:
         title=document.title or document.source_id,
         body=document.body,
         source_url=document.url,
-        updated_at=iso(document.updated_at),
+        updated_at=_time(document.updated_at),
     )
 
 
@@ -238,8 +247,13 @@ def of_item(item: Item) -> Whole:
         title=_title(item),
         body=full_text(item),
         source_url=None,
-        updated_at=iso(item.updated_at),
+        updated_at=_time(item.updated_at),
     )
+
+
+def _time(milliseconds: int) -> str:
+    """A time as the Context Harness document shows it, without a fraction if there is none."""
+    return iso(milliseconds).replace(".000Z", "Z")
 
 
 def title_of(body: str) -> str:

@@ -311,7 +311,7 @@ class Sources:
         self, definition: Definition, place: str, outcome: Outcome, options: RunOptions
     ) -> None:
         now, state = self._now(), self.state(definition.name)
-        is_whole = outcome.is_complete and not options.under
+        is_whole = outcome.is_complete and not options.is_partial
         bank = self.bank_of(definition)
         if state.bank not in ("", bank):
             has_left = is_whole and await leave_bank(
@@ -335,7 +335,7 @@ class Sources:
                 last_run=now,
                 last_error=error,
                 withheld=outcome.withheld if is_whole else max(outcome.withheld, state.withheld),
-                outcome=outcome if not options.under else state.outcome,
+                outcome=outcome if not options.is_partial else state.outcome,
             ),
         )
         log.info(
