@@ -23,8 +23,8 @@ from daemon.sources.connectors.factories import Connectors
 from daemon.sources.sync.keeper import Sources
 from daemon.sources.sync.run import RunOptions
 from daemon.sources.sync.state import Outcome
+from store.clock import wall_clock
 from store.engine import Engine
-from store.sqlite.catalogue import wall_clock
 from store.sqlite.engine import open_engine
 
 BANK: Final = "bench"
@@ -124,9 +124,10 @@ async def verify(directory: Path, commits: int, report: Callable[[str], None]) -
             now=wall_clock,
         )
 
-        async def step(name: str, **options: bool) -> Outcome:
+        async def step(name: str, *, allow_deletions: bool = False) -> Outcome:
             began = time.monotonic()
-            outcome = await sources.sync("docs", RunOptions(**options), with_vectors=False)
+            options = RunOptions(allow_deletions=allow_deletions)
+            outcome = await sources.sync("docs", options, with_vectors=False)
             seconds = time.monotonic() - began
             await _compare(engine, history, name)
             report(

@@ -177,6 +177,8 @@ def _session(path: Path, digest: str) -> tuple[Any, list[Any]]:
         options.log_severity_level = 3
         # The arena would keep the memory of the longest text until the process ends.
         options.enable_cpu_mem_arena = False
+        # Prepacked copies of the weights would take memory; they made no run faster.
+        options.add_session_config_entry("session.disable_prepacking", "1")
         options.add_external_initializers(list(arrays), weights)
         session = onnxruntime.InferenceSession(
             load_graph(signed=signed), options, providers=["CPUExecutionProvider"]

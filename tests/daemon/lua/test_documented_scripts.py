@@ -16,7 +16,9 @@ from daemon.sources.definition import Definition
 from tests.support.scripts import script_web, settings_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "lua.md"
-SCRIPTS = re.findall(r"^```lua\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+SCRIPTS: list[str] = re.findall(
+    r"^```lua\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+)
 
 
 def script(table: str) -> str:
