@@ -71,7 +71,10 @@ class SourceRoutes:
         is_sync = name.endswith(_SYNC)
         name = name.removesuffix(_SYNC)
         if method == ("GET" if is_sync else "POST"):
-            raise Refusal(405, f"{method} is not allowed on this path")
+            allowed = b"POST, DELETE, OPTIONS" if is_sync else b"GET, HEAD, DELETE, OPTIONS"
+            raise Refusal(
+                405, f"{method} is not allowed on this path", headers=[(b"allow", allowed)]
+            )
         if name not in sources.definitions():
             raise Refusal(404, f"there is no source named {name[:64]}")
         if method == "POST":
