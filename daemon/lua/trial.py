@@ -1,4 +1,4 @@
-"""One run of a tool or a connector from the command line, and the list of all tools."""
+"""One run of a tool from the command line, and the list of all tools, without a daemon."""
 
 import os
 import time
@@ -11,15 +11,12 @@ from msgspec import Struct
 
 from daemon.config import Settings
 from daemon.config.scripts import ScriptEntry
-from daemon.lua.connector import script_connectors
 from daemon.lua.host import Memory
 from daemon.lua.parameters import Misdeclared, arguments_type, as_table, read_parameters
 from daemon.lua.runner import Runner, ScriptLimits, script_runner
 from daemon.lua.sandbox.messages import Note
 from daemon.lua.script import Script, ScriptUnreadable, read_script
 from daemon.lua.script_tools import Found, call_tool, describe_script, find_tools
-from daemon.sources.connectors.connector import Listed, SourceUnavailable
-from daemon.sources.definition import Definition, make_definition
 from daemon.tools.errors import ScriptFailed, ScriptTimedOut
 from protocol.lifecycle import explain
 
@@ -79,37 +76,6 @@ async def try_tool(
             trial.error = f"{path}: {error}"
         trial.seconds = time.monotonic() - started
     return trial
-
-
-class ScanTrial(Struct, kw_only=True):
-    """The outcome of one scan of a connector."""
-
-    documents: list[Listed] = []
-    problems: list[str] = []
-    seconds: float = 0.0
-
-
-async def try_connector(path: Path, settings: Settings) -> ScanTrial:
-    """Run the scan of a connector once, with the keys of its source if it is configured."""
-    trial, started = ScanTrial(), time.monotonic()
-    try:
-        connector = await script_connectors(settings.scripts)(_definition_of(path, settings))
-        async for entry in connector.entries():
-            if isinstance(entry, Listed):
-                trial.documents.append(entry)
-            else:
-                trial.problems.append(f"{entry.source_id}: {entry.reason}")
-    except SourceUnavailable as error:
-        trial.problems.append(str(error))
-    trial.seconds = time.monotonic() - started
-    return trial
-
-
-def _definition_of(path: Path, settings: Settings) -> Definition:
-    for name, given in settings.sources.items():
-        if given["kind"] == "script" and Path(given["path"]) == path:
-            return make_definition(name, given, is_from_file=True)
-    return Definition(name=path.stem, kind="script", path=str(path))
 
 
 def _entry_of(path: Path, settings: Settings) -> ScriptEntry | None:

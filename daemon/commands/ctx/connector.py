@@ -73,7 +73,7 @@ def test(settings: Settings, path: Path) -> int:
     """Run a connector once. Exit code 1 if it fails, or if some of its documents are unusable."""
     import anyio
 
-    from daemon.lua.trial import try_connector
+    from daemon.lua.connector import try_connector
 
     found = anyio.run(try_connector, path.absolute(), settings)
     for document in found.documents[:SHOWN]:
