@@ -15,7 +15,7 @@ from store.model import BulkChange, Forgotten
 from store.sqlite.connection import Connection
 from store.sqlite.maintenance.export_format import EvidenceRecord, ItemRecord, Record, decode_line
 from store.sqlite.maintenance.export_writer import exported
-from store.sqlite.maintenance.portability import has_item, take
+from store.sqlite.maintenance.portability import Batch, has_item, prepared, take
 from store.sqlite.rows import memories
 from store.sqlite.rows.items import ITEMS, SELECT, read_row
 from store.sqlite.rows.transaction import WriteTransaction
@@ -95,7 +95,8 @@ def receive(
         if id and has_item(connection, id):
             skipped.append(id)
             continue
-        is_new = bool(take(transaction, [record]).created)
+        rows = {id: prepared(record)} if isinstance(record, ItemRecord) else {}
+        is_new = bool(take(transaction, Batch([record], rows)).created)
         if id and is_new:
             (rowid,) = connection.execute(
                 "SELECT id FROM items WHERE public_id = ?", (id,)

@@ -188,7 +188,7 @@ def _tool(spec: ToolSpec, *, is_bare: bool, takes_body: bool) -> dict[str, Any]:
     if not is_bare and spec.is_built_in:
         result = {"type": "object", "required": ["result"], "properties": {"result": result}}
     described: dict[str, Any] = {
-        "operationId": f"tool_{spec.name}",
+        "operationId": f"tool_{spec.name}".replace("-", "_"),
         "summary": spec.title or spec.name,
         "description": spec.description,
         "responses": {"200": _json("The result of the tool", result), **_errors(*_ALWAYS, *_CALL)},
