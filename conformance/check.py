@@ -42,6 +42,7 @@ SUITES = (
     "subscriptions",
     "input_requests",
     "tasks",
+    "skills",
     "concurrency",
     "process",
     "http_basics",

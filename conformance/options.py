@@ -57,6 +57,7 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
     add("--http", metavar="URL", help="connect to a Streamable HTTP endpoint (http or https)")
     add("--token", metavar="TOKEN", help="bearer token for every HTTP request")
     add("--other-token", metavar="TOKEN", help="token of another user, for S15")
+    add("--foreign-token", metavar="TOKEN", help="valid token for another audience, for H41e")
     add(
         "--header",
         action="append",
@@ -151,9 +152,10 @@ def endpoint(options: argparse.Namespace) -> Endpoint:
             timeout=options.timeout,
             token=options.token or os.environ.get("MCP_CONFORM_TOKEN"),
             other_token=options.other_token or os.environ.get("MCP_CONFORM_OTHER_TOKEN"),
+            foreign_token=options.foreign_token or os.environ.get("MCP_CONFORM_FOREIGN_TOKEN"),
             headers=_headers(options.header),
         )
-    for name in ("token", "other_token", "idle_seconds"):
+    for name in ("token", "other_token", "foreign_token", "idle_seconds"):
         if getattr(options, name) is not None:
             raise Usage(f"--{name.replace('_', '-')} needs --http")
     if options.header:

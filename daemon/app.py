@@ -52,18 +52,17 @@ from daemon.sources.definition import Definition
 from daemon.sources.sync.keeper import Sources
 from daemon.sources.sync.reporting import SourceProgress, followed
 from daemon.sources.sync.watch import Watcher
+from daemon.storage import open_storage
 from daemon.surfaces import DialectSurfaces, call_once, make_toolkit, open_offered
 from daemon.transports import unix
 from daemon.transports.stdio import StdioWire
 from daemon.version import VERSION
+from store.clock import wall_clock
 from store.embedding.embedder import Embedder
 from store.embedding.endpoint import EndpointSettings
 from store.embedding.selection import EmbeddingSettings, choose_embedder
 from store.engine import Engine, Progress
 from store.errors import EmbedderFailed, InvalidInput, StoreError
-from store.sqlite.catalogue import wall_clock
-from store.sqlite.engine import open_engine
-from store.sqlite.search.hybrid import HybridRanking
 from store.validate import bank_name
 
 if TYPE_CHECKING:
@@ -88,15 +87,9 @@ async def opened(settings: Settings) -> AsyncGenerator[Opened]:
     """Open the engine and its sessions; both are closed in order when the block ends."""
     embedder = _embedder(settings.embedding)
     async with AsyncExitStack() as stack:
-        try:
-            engine = await stack.enter_async_context(
-                open_engine(
-                    settings.directories.data,
-                    ranking=lambda group: HybridRanking(group, embedder),
-                )
-            )
-        except (StoreError, ExceptionGroup) as failure:
-            raise Exit(CANNOT_CREATE, f"the store cannot be opened: {_first(failure)}") from None
+        engine = await stack.enter_async_context(
+            open_storage(settings.directories.data, settings.storage, embedder)
+        )
         sessions = SessionKeeper(
             engine.sessions,
             idle_days=settings.session_idle_days,
@@ -156,16 +149,6 @@ def _embedder(chosen: Embedding) -> Embedder:
     except EmbedderFailed as failure:
         where = f"embedding.file {chosen.file}" if chosen.file else "embedding"
         raise Exit(CONFIG, f"{where}: {failure}") from None
-
-
-def _first(failure: StoreError | ExceptionGroup[Exception]) -> Exception:
-    """The `StoreError` inside a task group's exception; any other exception is raised again."""
-    if isinstance(failure, StoreError):
-        return failure
-    inner = failure.exceptions[0]
-    if isinstance(inner, StoreError):
-        return inner
-    raise failure
 
 
 def _make_services(

@@ -25,9 +25,9 @@ from protocol.headers import Headers
 from protocol.lifecycle import ClientCapabilities, Implementation
 from protocol.mcp import CallToolResult
 from protocol.revisions import LATEST_LEGACY, Revision
+from store.clock import wall_clock
 from store.engine import Engine
 from store.errors import StoreError
-from store.sqlite.catalogue import wall_clock
 
 if TYPE_CHECKING:
     from daemon.lua.offering import OfferedScripts

@@ -28,7 +28,7 @@ async def main() -> None:
     place = Path(tempfile.mkdtemp())
     async with open_engine(place, ranking=PlainRanking, now=lambda: 1_700_000_000_000) as engine:
         await furnish(engine)
-        source = engine._banks.directory(engine.bank("fixture"))
+        source = engine._registry.directory(await engine.bank("fixture"))
     target = FIXTURES / f"bank{len(migrations('bank'))}-catalogue{len(migrations('catalogue'))}"
     target.mkdir(exist_ok=True)
     for file in (source / "bank.db", place / "catalogue.db"):

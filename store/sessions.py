@@ -1,6 +1,6 @@
 """The interface to stored sessions: the clients of the daemon, across restarts.
 
-`store.sqlite.sessions` and `store.sqlite.handles` implement it. Every operation may raise
+`store.operations.sessions` and `store.operations.handles` implement it. Every operation may raise
 `StoreError`; its effect is on stable storage when it returns.
 """
 

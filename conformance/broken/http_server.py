@@ -30,6 +30,7 @@ MODERN = revisions.E
 METADATA = "/.well-known/oauth-protected-resource"
 LOCAL = re.compile(r"http://(localhost|127\.0\.0\.1)(:\d+)?")
 TOKENS = ("reference-one", "reference-two")
+FOREIGN = "reference-for-another-server"
 PATH = "/mcp"
 EARLIER = {**methods.LEGACY, **methods.MODERN}
 KEEP_ALIVE = 0.3
@@ -49,7 +50,11 @@ class Handler(HttpConnection):
 
     def work(self, body: bytes) -> None:
         if self.path == METADATA and self.command == "GET":
-            found = {"resource": PATH, "authorization_servers": ["https://auth.example.com"]}
+            host = "elsewhere.example" if self._is("http_other_resource") else self.headers["host"]
+            found: dict[str, Any] = {
+                "resource": f"http://{host}{PATH}",
+                "authorization_servers": ["https://auth.example.com"],
+            }
             if self._is("http_no_auth_servers"):
                 del found["authorization_servers"]
             status = 404 if self._is("http_no_metadata") else 200
@@ -85,7 +90,10 @@ class Handler(HttpConnection):
         if not known and not self._is("http_host"):
             raise HttpError(403)
         self.who = self.headers.get("authorization", "").removeprefix("Bearer ")
-        if self.who not in TOKENS and not self._is("http_no_auth"):
+        kind = "http_any_audience" if self.who == FOREIGN else "http_unsigned"
+        forged = self.who == FOREIGN or self.who.count(".") == 2
+        accepted = (forged and self._is(kind)) or self._is("http_no_auth")
+        if self.who not in TOKENS and not accepted:
             raise HttpError(401)
 
     # -- POST -------------------------------------------------------------------------------------
@@ -427,7 +435,12 @@ class HttpReferenceServer(HttpEndpoint):
         port = self._servers[0].server_address[1]
         if defect.quirks.get("http_everywhere"):
             self._servers.append(HttpServer(defect, ("127.0.0.2", port)))
-        super().__init__(f"http://127.0.0.1:{port}{PATH}", token=TOKENS[0], other_token=TOKENS[1])
+        super().__init__(
+            f"http://127.0.0.1:{port}{PATH}",
+            token=TOKENS[0],
+            other_token=TOKENS[1],
+            foreign_token=FOREIGN,
+        )
         for server in self._servers:
             threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
 

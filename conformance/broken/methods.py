@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from conformance.broken import fixtures, tasks, tools
+from conformance.broken import fixtures, skills, tasks, tools
 from conformance.broken.errors import INFO, RpcError
 from conformance.client.frames import key
 from conformance.revisions import ALL, LEVELS, SUBSCRIPTION_ID, B, C, D, E
@@ -33,7 +33,7 @@ def capabilities(revision: str) -> dict[str, Any]:
     if revision >= B:
         offered["completions"] = {}
     if revision >= E:
-        offered["extensions"] = {tasks.EXTENSION: {}}
+        offered["extensions"] = {tasks.EXTENSION: {}, skills.EXTENSION: {}}
     return offered
 
 
@@ -121,6 +121,8 @@ def _string(call: Call, name: str) -> str:
 def read(call: Call) -> None:
     uri = _string(call, "uri")
     contents = fixtures.read(uri)
+    if contents is None and uri in skills.FILES:
+        contents = {"uri": uri, "mimeType": "text/plain", "text": skills.FILES[uri]}
     if contents is None and call.connection.quirk("reads_files"):
         path = Path("/", *Path(unquote(uri.partition("://")[2])).parts).resolve()
         if path.is_file():
@@ -227,6 +229,7 @@ LEGACY: dict[str, Method] = {
 MODERN: dict[str, Method] = {
     **SHARED,
     **tasks.METHODS,
+    **skills.METHODS,
     "server/discover": discover,
     "subscriptions/listen": listen,
 }

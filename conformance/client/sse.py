@@ -78,8 +78,8 @@ class Parser:
             self.wrong.append(f"not UTF-8: {line[:80]!r}")
             return None
         if name not in FIELDS:
-            self.wrong.append(f"a line that is no field: {line[:80]!r}")
-        elif name == b"data":
+            return None  # the HTML standard: unknown fields are ignored
+        if name == b"data":
             self._data.append(text)
         else:
             self._event[name.decode()] = text
@@ -90,8 +90,6 @@ class Parser:
             return None
         fields, self._event = self._event, {}
         data, self._data = self._data, []
-        if fields.get("event", "message") != "message":
-            self.wrong.append(f"an event called {fields['event']!r}, which no client listens to")
         event = Event(
             "\n".join(data) if data else None,
             fields.get("id"),

@@ -45,6 +45,7 @@ class HttpEndpoint:
         timeout: float = 5.0,
         token: str | None = None,
         other_token: str | None = None,
+        foreign_token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         parts = urlsplit(url)
@@ -63,6 +64,7 @@ class HttpEndpoint:
         self.timeout = timeout
         self.token = token
         self.other_token = other_token
+        self.foreign_token = foreign_token
 
     def connect(self) -> SocketWire:
         """Open a wire; the server sees a new client."""

@@ -32,7 +32,7 @@ class ScriptedHttpServer(ThreadingHTTPServer):
         self.script = script
         self.session: str | None = None
         self.listed = False
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.005,), daemon=True).start()
 
     @property
     def url(self) -> str:

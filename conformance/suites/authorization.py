@@ -6,6 +6,7 @@ that answer 401 with a link to their protected resource metadata (RFC 9728).
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from typing import Any
@@ -16,6 +17,7 @@ from conformance.client.streamable_http import Reply
 from conformance.context import Context
 from conformance.suites.http_requests import basic, endpoint, post
 
+Y2000, Y2100 = 946_684_800, 4_102_444_800
 METADATA = re.compile(r'resource_metadata="?([^",\s]+)')
 
 
@@ -65,3 +67,39 @@ def _names_its_servers(ctx: Context) -> None:
     found = _metadata(ctx)
     servers = found.get("authorization_servers") if isinstance(found, dict) else None
     need(isinstance(servers, list) and servers, f"authorization_servers is {servers!r}")
+
+
+@case("H41d")
+def _names_itself(ctx: Context) -> None:
+    found = _metadata(ctx)
+    named = found.get("resource") if isinstance(found, dict) else None
+    need(isinstance(named, str), f"the metadata names the resource {named!r}")
+    there, here = urlsplit(str(named)), urlsplit(endpoint(ctx).url)
+    same = (there.scheme, there.netloc) == (here.scheme, here.netloc)
+    inside = here.path.startswith(there.path.rstrip("/"))
+    need(same and inside, f"the metadata names {named!r}, the server is {endpoint(ctx).url}")
+
+
+@case("H41e")
+def _other_audience(ctx: Context) -> None:
+    token = endpoint(ctx).foreign_token
+    if token is None:
+        raise NotApplicable("no token of another audience was given (--foreign-token)")
+    answer = post(ctx, basic(ctx), {"Authorization": f"Bearer {token}"})
+    need(answer.status == 401, f"a token for another audience got status {answer.status}")
+
+
+@case("H41f")
+def _unsigned(ctx: Context) -> None:
+    _challenge(ctx)
+    audience = endpoint(ctx).url
+    claims = {"sub": "mcp-conform", "aud": audience, "iss": audience, "scope": "mcp"}
+    for about, moment in (("an unsigned token", Y2100), ("an expired token", Y2000)):
+        token = f"{_part({'alg': 'none', 'typ': 'JWT'})}.{_part({**claims, 'exp': moment})}."
+        answer = post(ctx, basic(ctx), {"Authorization": f"Bearer {token}"})
+        need(answer.status == 401, f"{about} got status {answer.status}, expected 401")
+
+
+def _part(value: dict[str, Any]) -> str:
+    """A part of a JSON Web Token."""
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()

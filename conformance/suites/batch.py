@@ -65,6 +65,8 @@ def _mixed(ctx: Context) -> None:
 @case("B03")
 def _only_notifications(ctx: Context) -> None:
     frame = send_batch(ctx.peer, [NOTICE, NOTICE])
+    if frame is not None and frame.kind == "error" and ctx.endpoint.transport == "http":
+        return  # a server that cannot accept a notification answers with an error status
     need(
         frame is None, f"a batch of notifications was answered: {show(frame.raw) if frame else ''}"
     )

@@ -226,6 +226,8 @@ def _arguments_absent(ctx: Context) -> None:
     role = ctx.role("simple")
     if role.arguments():
         raise NotApplicable(f"{role.tool!r} needs arguments")
+    if ctx.peer.call("tools/call", {"name": role.tool, "arguments": {}}).kind == "error":
+        raise NotApplicable(f"{role.tool!r} fails with empty arguments too")
     frame = ctx.peer.call("tools/call", {"name": role.tool})
     need(frame.kind == "result", f"a call without arguments failed: {show(frame.raw)}")
 

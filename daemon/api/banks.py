@@ -101,7 +101,7 @@ async def list_banks(toolkit: Toolkit, _arguments: NoArguments, context: Context
     return Banks(
         banks=[
             _bank(bank)
-            for bank in toolkit.engine.banks()
+            for bank in await toolkit.engine.banks()
             if granted is None or bank.name in granted
         ]
     )
@@ -115,7 +115,7 @@ async def create_bank(toolkit: Toolkit, arguments: CreateArguments, _context: Co
 
 async def get_bank(toolkit: Toolkit, arguments: BankArguments, _context: Context) -> BankStats:
     """A bank with its counts and its size on disk."""
-    bank = toolkit.engine.bank(arguments.bank)
+    bank = await toolkit.engine.bank(arguments.bank)
     stats = await toolkit.engine.stats(arguments.bank)
     return BankStats(
         name=bank.name,
@@ -142,7 +142,7 @@ async def change_bank(toolkit: Toolkit, arguments: ChangeArguments, _context: Co
         raise ArgumentsRefused("name: give name or quota_bytes, else nothing changes")
     if arguments.quota_bytes is not UNSET and 0 < arguments.quota_bytes < LEAST_QUOTA:
         raise ArgumentsRefused(f"quota_bytes: must be 0 or at least {LEAST_QUOTA}")
-    bank = toolkit.engine.bank(arguments.bank)
+    bank = await toolkit.engine.bank(arguments.bank)
     if arguments.quota_bytes is not UNSET:
         bank = await toolkit.engine.set_quota(bank.name, arguments.quota_bytes or None)
     if arguments.name is not UNSET and arguments.name != bank.name:

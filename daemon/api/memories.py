@@ -211,7 +211,7 @@ async def forget_memories(
 async def undo_forget(toolkit: Toolkit, arguments: UndoArguments, context: Context) -> Restored:
     """Undo a forget, a move or a change of tags."""
     target = moved_to(arguments.undo)
-    for bank in toolkit.engine.banks() if target is not None else ():
+    for bank in await toolkit.engine.banks() if target is not None else ():
         if bank.id == target:
             authorise(context.principal, bank.name, writes=True)
             context.changed(bank.name)

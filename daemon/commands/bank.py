@@ -78,6 +78,12 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
         command.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     check = verb("check", "verify every row, word and vector; exit code 1 when there are problems")
     check.add_argument("--repair", action="store_true", help="repair problems, then check again")
+    move = verb("move", "copy a bank to another store and verify the copy", bank=False)
+    move.add_argument("bank", metavar="BANK", nargs="?", help="name of the bank")
+    move.add_argument(
+        "--to", metavar="URL", required=True, help="postgresql://… or a data directory"
+    )
+    move.add_argument("--all", action="store_true", dest="is_all", help="copy every bank")
     verb("index", "compute the pending vectors now and wait for them")
     verb("rebuild", "rebuild the word index and the vectors from the rows")
 
@@ -164,8 +170,10 @@ def _print_result(chosen: SimpleNamespace, settings: Settings, result: dict[str,
 
 def _build_request(chosen: SimpleNamespace, settings: Settings) -> Request:
     given: dict[str, Any] = vars(chosen)
-    fields = ("verb", "bank", "new", "quota", "backup", "path", "undo", "ids", "repair")
+    fields = ("verb", "bank", "new", "quota", "backup", "path", "undo", "ids", "repair", "to")
     request = {name: given[name] for name in fields if given.get(name) is not None}
+    if chosen.verb == "move":
+        request |= _move(given)
     if "quota" in request:
         request["quota"] = _quota(request["quota"])
     if "path" in request:
@@ -179,6 +187,18 @@ def _build_request(chosen: SimpleNamespace, settings: Settings) -> Request:
         if not request["ids"]:
             raise Exit(USAGE, "stdin: contains no id")
     return request
+
+
+def _move(given: dict[str, Any]) -> Request:
+    if bool(given["is_all"]) == bool(given.get("bank")):
+        raise Exit(USAGE, "name one bank, or all of them with --all")
+    address: str = given["to"]
+    if "://" not in address:
+        # A relative path is relative to this process, not to the daemon.
+        address = os.path.abspath(os.path.expanduser(address))  # noqa: PTH100, PTH111
+    elif not address.startswith(("postgresql://", "postgres://", "file:///")):
+        raise Exit(USAGE, "--to must be postgresql://… or a data directory")
+    return {"to": address, "is_all": given["is_all"]}
 
 
 def _quota(text: str) -> int | None:

@@ -117,7 +117,18 @@ def _erased(result: Result) -> list[str]:
     also = f"; {removed} that may have contained them deleted" if copies else ""
     whole = f" and {_many(result['documents'], 'document')}" if result["documents"] else ""
     erased = f"{_items(result)}{whole}"
+    if result.get("remains"):
+        return [f"{result['bank']}: {erased} erased; {result['remains']}"]
     return [f"{result['bank']}: {erased} erased, no copy is left in recalld's files{also}"]
+
+
+def _moved(result: Result) -> list[str]:
+    found = [
+        f"{bank['bank']}: {bank['records']} records are equal in {result['to']};"
+        f" {bank['created']} were new there"
+        for bank in result["banks"]
+    ]
+    return [*found, "the originals are unchanged; `recalld bank delete` removes one"]
 
 
 def _checked(result: Result) -> list[str]:
@@ -168,4 +179,5 @@ _FORMATTERS: Final[dict[str, Callable[[Result], list[str]]]] = {
     "rebuild": _checked,
     "index": lambda result: [f"{result['bank']}: {result['pendingVectors']} vectors are pending"],
     "recover": _recovered,
+    "move": _moved,
 }

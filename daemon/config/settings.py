@@ -20,6 +20,27 @@ class Embedding(NamedTuple):
     hashed: bool = False
 
 
+class Storage(NamedTuple):
+    """Where banks are stored: in the data directory, unless `url` names a server."""
+
+    url: str = ""
+    read_url: str = ""
+    password_file: str = ""
+    pooler: bool = False
+    vector_bytes: int = 512 * 1024 * 1024
+
+    def password(self) -> str | None:
+        """The password in the file; None if there is no file."""
+        if not self.password_file:
+            return None
+        path = Path(self.password_file).expanduser()
+        try:
+            return path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "is not UTF-8"
+            raise Exit(CONFIG, f"storage.password_file {path}: {reason}") from None
+
+
 class Settings:
     """The values of all settings, and the directories."""
 
@@ -64,6 +85,7 @@ class Settings:
         self.dialects: str = values["server.dialects"]
         self.final_limit: int = values["retrieval.final_limit"]
         self.embedding = _read_embedding(values)
+        self.storage = _read_storage(values)
         self.scripts = _read_scripts(directories, values)
         self.bank: str = values["server.bank"]
         self.api_key: str = values["server.api_key"]
@@ -104,6 +126,18 @@ def _read_scripts(directories: Directories, values: Mapping[str, Any]) -> Script
         inline_agents=values.get("agents.inline", ()),
         base=base,
     )
+
+
+def _read_storage(values: Mapping[str, Any]) -> Storage:
+    chosen = Storage(*(values[f"storage.{name}"] for name in Storage._fields))
+    for name in ("url", "read_url"):
+        address: str = getattr(chosen, name)
+        if address and address.partition("://")[0] not in ("postgresql", "postgres"):
+            raise Exit(CONFIG, f"storage.{name}: must start with postgresql://")
+    for name in ("read_url", "password_file"):
+        if not chosen.url and getattr(chosen, name):
+            raise Exit(CONFIG, f"storage.{name}: of no use without storage.url")
+    return chosen
 
 
 def _read_embedding(values: Mapping[str, Any]) -> Embedding:

@@ -261,6 +261,42 @@ SETTINGS: Final = (
         "environment variables that Lua scripts may read; none by default",
     ),
     Setting(
+        "storage.url",
+        ("RECALLD_STORAGE_URL",),
+        "",
+        text,
+        "PostgreSQL database that stores the banks, as `postgresql://user@host/database`; if empty,"
+        " they are in the data directory (see docs/scale.md)",
+    ),
+    Setting(
+        "storage.read_url",
+        ("RECALLD_STORAGE_READ_URL",),
+        "",
+        text,
+        "replica of that database for reads; a read that needs newer changes goes to `storage.url`",
+    ),
+    Setting(
+        "storage.password_file",
+        ("RECALLD_STORAGE_PASSWORD_FILE",),
+        "",
+        text,
+        "file with the password for `storage.url`; `PGPASSWORD` and `PGPASSFILE` work too",
+    ),
+    Setting(
+        "storage.pooler",
+        ("RECALLD_STORAGE_POOLER",),
+        False,
+        flag,
+        "whether a pooler in transaction mode, such as PgBouncer, is in front of the database",
+    ),
+    Setting(
+        "storage.vector_bytes",
+        ("RECALLD_STORAGE_VECTOR_BYTES",),
+        512 * MIB,
+        size(MIB, 2**40),
+        "memory for the vectors of banks on a server; the least recently used banks leave it first",
+    ),
+    Setting(
         "embedding.url",
         ("RECALLD_EMBEDDING_URL",),
         "",

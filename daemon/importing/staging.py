@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from daemon.importing.record import ForeignDocument, ForeignKind, Found, Memory, Own, Rejected
 from daemon.importing.secrets import Policy, names_in_value, redacted_value, secrets_in
 from store.errors import InvalidInput
+from store.exporting.export_writer import ExportWriter, document_records, item_record
 from store.model import NewDocument, NewMemory, Provenance
-from store.sqlite.maintenance.export_writer import ExportWriter, document_records, item_record
 
 #: How many entries a report names for one reason.
 EXAMPLES: Final = 5

@@ -16,8 +16,10 @@ import anyio
 import structlog
 
 from daemon.exit_codes import CANNOT_CREATE, CONFIG, LOCKED, USAGE, Exit
+from daemon.memory.bank_copy import copy_bank
 from daemon.memory.memory_operations import Add, Change, Index, Items, Search, Show, Statistics
 from daemon.memory.verbs import Done, FileRefused, Verb, moment
+from daemon.storage import open_address, without_password
 from store.engine import Engine, Progress
 from store.errors import (
     BankExists,
@@ -37,8 +39,8 @@ from store.errors import (
     TooManyBanks,
     UndoExpired,
 )
+from store.files import file_error
 from store.model import BackedUp, Bank, Checked
-from store.sqlite.storage_errors import file_error
 from store.validate import bank_name
 
 log: Final = structlog.get_logger()
@@ -54,7 +56,7 @@ class List(Verb, frozen=True, kw_only=True):
 
     async def run(self, engine: Engine, progress: Progress) -> Done:
         found: list[Done] = []
-        known = engine.banks()
+        known = await engine.banks()
         for position, bank in enumerate(known):
             progress(position, len(known))
             about: Done = {"items": None, "bytes": None}
@@ -243,7 +245,7 @@ class Erase(Verb, frozen=True, kw_only=True):
             "items": gone.items,
             "documents": gone.documents,
             "copiesRemoved": gone.copies_removed,
-        }
+        } | ({"remains": gone.remains} if gone.remains else {})
 
 
 class Check(Verb, frozen=True, kw_only=True):
@@ -260,10 +262,30 @@ class Rebuild(Verb, frozen=True, kw_only=True):
         return _checked(self.bank, checked) | await _pending(engine, self.bank)
 
 
+class Move(Verb, frozen=True, kw_only=True):
+    """Copy a bank, or all of them, to another store, and compare both. The original stays."""
+
+    bank: str = ""
+    to: str
+    is_all: bool = False
+    is_change = False
+
+    @property
+    def banks(self) -> tuple[str, ...]:
+        return () if self.is_all else (self.bank,)
+
+    async def run(self, engine: Engine, progress: Progress) -> Done:
+        known = [bank.name for bank in await engine.banks()]
+        names = known if self.is_all else [(await engine.bank(self.bank)).name]
+        async with open_address(self.to) as target:
+            moved = [await copy_bank(engine, target, name, progress) for name in names]
+        return {"to": without_password(self.to), "banks": moved}
+
+
 AnyVerb = (
     List | Create | Rename | Quota | Delete | Backup | Backups | Restore | Export | Import
     | Forget | Undo | Erase | Check | Rebuild | Recover | Preview
-    | Add | Search | Items | Show | Change | Statistics | Index
+    | Move | Add | Search | Items | Show | Change | Statistics | Index
 )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ class MemoryCompletions:
             return None
         match params.argument.name:
             case "bank":
-                names = visible_banks(self._toolkit, context.principal, context.bank)
+                names = await visible_banks(self._toolkit, context.principal, context.bank)
             case "source":
                 names = await self._sources(
                     params.context.arguments.get("bank") or context.bank, context

@@ -42,9 +42,9 @@ def watched(bank: str) -> tuple[str, str]:
     return uri(bank, "recent"), uri(bank, "stats")
 
 
-def visible_banks(toolkit: Toolkit, principal: Principal, default: str) -> list[str]:
+async def visible_banks(toolkit: Toolkit, principal: Principal, default: str) -> list[str]:
     """The banks that the caller may read, its default bank first."""
-    names = [bank.name for bank in toolkit.engine.banks()]
+    names = [bank.name for bank in await toolkit.engine.banks()]
     granted = [n for n in names if principal.banks is None or n in principal.banks]
     return sorted(granted, key=lambda name: (name != default, name))
 
@@ -73,7 +73,8 @@ class MemoryResources:
         self._toolkit = toolkit
 
     async def list(self, context: Context) -> Sequence[Resource]:
-        banks = visible_banks(self._toolkit, context.principal, context.bank)[:MOST_BANKS]
+        visible = await visible_banks(self._toolkit, context.principal, context.bank)
+        banks = visible[:MOST_BANKS]
         return [entry for bank in banks for entry in _of_bank(bank)]
 
     def templates(self) -> Sequence[ResourceTemplate]:

@@ -216,7 +216,7 @@ class DaemonMonitor:
             version=VERSION,
             uptime_seconds=self._reporter.uptime,
             rss_bytes=memory_use().rss,
-            engine="sqlite" if engine.sqlite else "postgres",
+            engine="sqlite" if engine.storage.startswith("sqlite") else "postgres",
             model=engine.embedder,
             banks=engine.banks,
             pending_vectors=sum((await self._pending()).values()),

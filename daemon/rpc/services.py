@@ -51,8 +51,8 @@ from daemon.tools.toolkit import iso
 from daemon.version import VERSION
 from protocol.mcp import ServerInfo
 from protocol.shape import Shaper
+from store.clock import wall_clock
 from store.model import EngineHealth
-from store.sqlite.catalogue import wall_clock
 
 SERVER: ServerInfo = ServerInfo(
     name="recalld",

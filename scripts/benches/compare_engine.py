@@ -43,7 +43,7 @@ async def median_of(times: int, call: Callable[[int], Awaitable[object]]) -> flo
 
 async def measure(directory: Path) -> dict[str, float]:
     open_engine = imported("store.sqlite.engine:open_engine", "store.embedded:open_engine")
-    hybrid = imported("store.sqlite.search.hybrid:HybridRanking", "store.ranking:HybridRanking")
+    hybrid = imported("store.search.hybrid:HybridRanking", "store.ranking:HybridRanking")
     hashed = imported(
         "store.embedding.hashed:HashedFeatures",
         "store.embedding.embedder:HashedFeatures",

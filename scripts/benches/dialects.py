@@ -37,12 +37,12 @@ from daemon.surfaces import DialectSurfaces
 from daemon.tools.toolkit import Toolkit
 from daemon.transports import unix
 from scripts.benches.support import awareness_calls
+from store.clock import wall_clock
 from store.engine import Engine
 from store.errors import NotFound
 from store.model import Filters, NewDocument, NewMemory, Query
-from store.sqlite.catalogue import wall_clock
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import open_engine
-from store.sqlite.search.hybrid import HybridRanking
 
 BANK: Final = "bench"
 SESSION: Final = "session_bench"

@@ -44,10 +44,10 @@ from scripts.kit.peer_packages import CACHE, ROOT
 from store.embedding.embedder import Embedder
 from store.embedding.selection import choose_embedder
 from store.model import MODES, NewMemory, Query
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import EmbeddedEngine, open_engine
-from store.sqlite.search.hybrid import HybridRanking
-from store.sqlite.vectors.matrix import unpack
-from store.sqlite.vectors.stored import stored_cosines
+from store.vectors.matrix import unpack
+from store.vectors.stored import stored_cosines
 
 PEERS = ("sqlite-vec", "chromadb", "lancedb")
 BANK = "bench"
@@ -221,7 +221,7 @@ async def recall_against_exact(
         ids = np.array([item for item, _ in rows])
         return ids, unpack((content for _, content in rows), embedder.identity.dims)
 
-    async with engine._banks.use(BANK) as bank:
+    async with engine._registry.use(BANK) as bank:
         ids, vectors = await bank.database.read(read, seconds=600)
         hits = 0
         for text in asked:

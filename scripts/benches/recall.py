@@ -38,8 +38,8 @@ from scripts.benches.support.fitting import Asked, cross_validate
 from scripts.benches.support.project_memories import FACTS, QUESTIONS, UNANSWERABLE
 from scripts.benches.support.tally import MODES, Tally, say, show
 from store.model import Mode, NewDocument, NewMemory, Query
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import EmbeddedEngine, open_engine
-from store.sqlite.search.hybrid import HybridRanking
 
 DEPTH = 50
 SHALLOW = 10

@@ -25,10 +25,10 @@ from daemon.sources.sync.keeper import Sources
 from daemon.sources.sync.run import RunOptions
 from daemon.sources.sync.watch import Watcher
 from store.chunking import chunks
+from store.clock import wall_clock
 from store.embedding.selection import choose_embedder
 from store.engine import Engine
 from store.model import Query
-from store.sqlite.catalogue import wall_clock
 from store.sqlite.engine import open_engine
 
 PAGE_BYTES: Final = 9_600

@@ -6,7 +6,7 @@
 Both are measured through `VectorCache.nearest`, as a search uses it: 40 nearest of synthetic
 vectors with 384 dimensions, in clusters. The figures are the CPU time of the searching thread, so
 that other processes matter little. The two take turns. `EXACT_LIMIT` in
-store/sqlite/vectors/cache.py should be near the size from which the graph is faster.
+store/vectors/cache.py should be near the size from which the graph is faster.
 """
 
 import argparse
@@ -17,9 +17,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from store.embedding.embedder import Identity
-from store.sqlite.vectors.ann import GraphBuilder
-from store.sqlite.vectors.cache import VectorCache
-from store.sqlite.vectors.matrix import Vectors, pack
+from store.vectors.ann import GraphBuilder
+from store.vectors.cache import VectorCache
+from store.vectors.matrix import Vectors, pack
 
 if TYPE_CHECKING:
     import numpy as np

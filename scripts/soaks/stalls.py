@@ -29,10 +29,10 @@ from scripts.kit import stdio_client
 from scripts.kit.recalld import Home, fresh_home
 from store.embedding.selection import choose_embedder
 from store.model import NewMemory
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import open_engine
-from store.sqlite.search.hybrid import HybridRanking
-from store.sqlite.vectors.indexing import BankIndex
-from store.sqlite.vectors.model_thread import ModelThread
+from store.vectors.indexing import BankIndex
+from store.vectors.model_thread import ModelThread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +52,7 @@ WORDS: Final = (
 
 # Runs `recalld` with graphs from fewer vectors on than usual.
 LAUNCHER: Final = """#!{python}
-from store.sqlite.vectors.cache import VectorCache
+from store.vectors.cache import VectorCache
 VectorCache.__init__.__kwdefaults__["exact_limit"] = {graph_from}
 from daemon.__main__ import main
 main()
@@ -107,7 +107,7 @@ async def fill(directory: Path, memories: int) -> str:
             first = first or puts[0].id
         await engine.put("small", NewMemory(text="the only memory"))
         thread = ModelThread("fill")
-        async with engine._banks.use(BANK) as opened:  # pyright: ignore[reportPrivateUsage]
+        async with engine._registry.use(BANK) as opened:  # pyright: ignore[reportPrivateUsage]
             index = BankIndex(opened, Synthetic(), thread)
             await index.adopt_model()
             await index.embed_pending()

@@ -123,7 +123,7 @@ class EngineHealth(Struct, frozen=True, kw_only=True):
     degraded: tuple[str, ...] = ()
     banks: int = 0
     open_banks: int = 0
-    sqlite: str = ""
+    storage: str = ""  # the database and its version, such as "sqlite 3.40.1"
     embedder: str | None = None
 
 

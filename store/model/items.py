@@ -132,3 +132,4 @@ class Erased(Struct, frozen=True, kw_only=True):
     items: int
     documents: int = 0
     copies_removed: int = 0  # backups and snapshots deleted because they contained copies
+    remains: str = ""  # where copies remain that the engine cannot reach; "" if there are none

@@ -31,16 +31,16 @@ from store.errors import (
     StoreError,
     TooManyBanks,
 )
+from store.files import file_error, file_errors, make_private_directory, sync_directory
 from store.model import Bank, Recovered
 from store.sqlite.catalogue import BANKS, Catalogue
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
-from store.sqlite.files import make_private_directory, sync_directory
 from store.sqlite.maintenance import recovery
 from store.sqlite.maintenance.erase import finish
 from store.sqlite.migrate import migrate
 from store.sqlite.open_bank import OpenBank, claim, describe
-from store.sqlite.storage_errors import BROKEN, file_error, file_errors, storage_error
+from store.sqlite.storage_errors import BROKEN, storage_error
 from store.validate import bank_name, check_range
 
 OPEN_LIMIT: Final = 64
@@ -132,6 +132,9 @@ class Banks:
     def all(self) -> list[Bank]:
         return sorted(self._by_name.values(), key=lambda bank: bank.name)
 
+    async def listed(self) -> list[Bank]:
+        return self.all()
+
     async def create(self, name: str, *, quota_bytes: int | None = None) -> Bank:
         """Create an empty bank. Its directory is created on first use."""
         name = bank_name(name)
@@ -164,7 +167,6 @@ class Banks:
         await self._catalogue.database.write(insert, then=remember)
 
     async def ensure(self, name: str) -> Bank:
-        """The bank of that name, created if there is none."""
         try:
             return self.get(name)
         except BankNotFound:
@@ -214,7 +216,6 @@ class Banks:
     # --- open banks -----------------------------------------------------------------------
 
     def use(self, name: str) -> "_Use":
-        """Keep a bank open for the duration of a block: `async with banks.use(name) as opened`."""
         return _Use(self, self.get(name))
 
     async def pin(self, bank: Bank) -> OpenBank:

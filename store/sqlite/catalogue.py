@@ -6,7 +6,6 @@ Importing this module is cheap (no NumPy, no index, no model), because a daemon 
 calls needs nothing else.
 """
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -16,22 +15,18 @@ from typing import Final
 import anyio
 
 from store import log
+from store.clock import wall_clock
 from store.errors import StorageDamaged, StoreError
+from store.files import file_error, make_private_directory
+from store.operations.sessions import Sessions
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
-from store.sqlite.files import make_private_directory
 from store.sqlite.maintenance import recovery
 from store.sqlite.migrate import migrate
-from store.sqlite.sessions import Sessions
-from store.sqlite.storage_errors import BROKEN, file_error
+from store.sqlite.storage_errors import BROKEN
 
 FILE: Final = "catalogue.db"
 BANKS: Final = "banks"  # the directory beside it
-
-
-def wall_clock() -> int:
-    """Unix milliseconds, UTC."""
-    return time.time_ns() // 1_000_000
 
 
 class Catalogue:

@@ -18,18 +18,38 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import aiosqlite
 import anyio
 
 from store.errors import StorageDamaged, StorageForeign
-from store.sqlite.files import create_private, sync_directory
+from store.files import create_private, sync_directory
+from store.hop import Done, Hop, Outcome
+from store.sqlite.dialect import DIALECT
+from store.sqlite.words import Words
 
-Connection = sqlite3.Connection
 T = TypeVar("T")
+
+
+class Connection(sqlite3.Connection):
+    """Implements `store.database.Connection`."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.words: Final = Words(self)
+        self.dialect: Final = DIALECT
+
+    def stored_bytes(self) -> int:
+        """The size of the database without its free pages."""
+        pages, free, size = (
+            int(self.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        return (pages - free) * size
+
+
 Work = Callable[[Connection], T]
-Done = Callable[[Any, BaseException | None], None]  # result or None, error or None
 _Task = tuple[None, Callable[[], None]]
 
 READER_CACHE_KB: Final = 8_000  # a search in 10,000 items touches more than the default of 2 MB
@@ -58,7 +78,7 @@ class ThreadConnection(aiosqlite.Connection):
 
     def post(self, function: Callable[[], Any], done: Done) -> None:
         """Run `function` on the thread, then call `done` with its outcome on the event loop."""
-        self._queue(_Hop(asyncio.get_running_loop(), function, done))
+        self._queue(Hop(asyncio.get_running_loop(), function, done))
 
     async def run(self, function: Callable[[], T]) -> T:
         """Run `function` on the thread and return its result.
@@ -94,7 +114,7 @@ class ThreadConnection(aiosqlite.Connection):
         """The SQLite connection, opened if it is not."""
         if self._connection is None:
             self._connection = self._connector()
-        return self._connection
+        return cast("Connection", self._connection)
 
     @property
     def is_connected(self) -> bool:
@@ -141,71 +161,6 @@ class ThreadConnection(aiosqlite.Connection):
         if self._thread.ident is None:
             self._thread.start()
         self._tasks.put_nowait((None, task))
-
-
-class _Hop:
-    """A function on its way to the thread, and its outcome on the way back.
-
-    aiosqlite's thread keeps the last task while it is idle and can log its repr. So a hop drops
-    its function when it starts, and its repr says nothing.
-    """
-
-    __slots__ = ("_done", "_function", "_loop")
-
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, function: Callable[[], Any], done: Done
-    ) -> None:
-        self._loop = loop
-        self._function = function
-        self._done = done
-
-    def __call__(self) -> None:
-        loop, function, done = self._loop, self._function, self._done
-        del self._loop, self._function, self._done
-        result = error = None
-        try:
-            result = function()
-        except BaseException as raised:  # noqa: BLE001  (raised again where it is awaited)
-            error = raised
-        with suppress(RuntimeError):  # the event loop was closed, so nothing awaits the outcome
-            loop.call_soon_threadsafe(done, result, error)
-        del error  # it refers to this frame through its traceback
-
-
-class Outcome(Generic[T]):
-    """The outcome of a function that runs on another thread.
-
-    `asyncio.shield` would do as well, but takes a second future and a turn of the event loop.
-    """
-
-    __slots__ = ("_end", "_future", "_is_over")
-
-    def __init__(self) -> None:
-        self._future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._end: asyncio.Future[None] | None = None
-        self._is_over = False
-
-    def finish(self, result: Any, error: BaseException | None) -> None:
-        """Set the outcome; called on the event loop."""
-        self._is_over = True
-        if not self._future.done():
-            if error is None:
-                self._future.set_result(result)
-            else:
-                self._future.set_exception(error)
-        elif self._end is not None and not self._end.done():
-            self._end.set_result(None)
-
-    async def wait(self) -> T:
-        """Return the result or raise the error. If cancelled, wait for the end all the same."""
-        try:
-            return await self._future
-        except asyncio.CancelledError:
-            with anyio.CancelScope(shield=True):
-                while not self._is_over:
-                    self._end = asyncio.get_running_loop().create_future()
-                    await asyncio.wait([self._end])
-            raise
 
 
 # --- opening files ------------------------------------------------------------------------------
@@ -310,6 +265,7 @@ def _connect(path: Path, mode: str) -> Connection:
         isolation_level=None,
         timeout=BUSY_MILLISECONDS / 1000,
         check_same_thread=False,  # a copy is filled from another connection's thread
+        factory=Connection,
     )
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA trusted_schema = OFF")

@@ -28,16 +28,17 @@ import anyio
 
 from store import log
 from store.errors import StorageClosed, StorageDamaged, StorageFull, StorageReplaced, StoreError
+from store.files import file_error
+from store.hop import Outcome
 from store.sqlite.connection import (
     Connection,
-    Outcome,
     Work,
     checkpoint,
     reader_connection,
     roll_back,
     writer_connection,
 )
-from store.sqlite.storage_errors import BROKEN, MISREAD, SUSPECT, file_error, storage_error
+from store.sqlite.storage_errors import BROKEN, MISREAD, SUSPECT, storage_error
 
 T = TypeVar("T")
 

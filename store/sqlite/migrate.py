@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from store import log
 from store.errors import SchemaTooNew, StorageDamaged, StorageForeign
+from store.files import sync_directory, sync_file
 from store.sqlite.connection import Connection, copy_database, run_on_file
-from store.sqlite.files import sync_directory, sync_file
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 

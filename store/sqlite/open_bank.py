@@ -8,10 +8,10 @@ from typing import Final
 import anyio
 
 from store.errors import StorageForeign
+from store.files import file_errors
 from store.model import Bank
 from store.sqlite.connection import Connection
 from store.sqlite.database import Database
-from store.sqlite.storage_errors import file_errors
 
 SNAPSHOT: Final = "vectors.snapshot"
 
@@ -34,9 +34,14 @@ class OpenBank:
         # wait for it.
         self.files = threading.Lock()
 
+    is_shared = False
+
     @property
     def name(self) -> str:
         return self.bank.name
+
+    def disk_bytes(self) -> int:
+        return sum(file.stat().st_size for file in self.directory.iterdir() if file.is_file())
 
     def delete_snapshot(self, *, then: Callable[[], None]) -> None:
         """Delete the vector snapshot and call `then`, which resets the cache it came from.

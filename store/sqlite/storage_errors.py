@@ -1,13 +1,10 @@
-"""Maps the errors of SQLite and of the file system to the engine's own.
+"""Maps the errors of SQLite to the engine's own.
 
 The messages carry no SQL, no stored text and no path.
 """
 
-import errno
 import os
 import sqlite3
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +15,6 @@ from store.errors import (
     StorageFailed,
     StorageFull,
     StorageReadOnly,
-    StoreError,
 )
 
 NO_SPACE_BYTES: Final = 65_536  # less free space than this counts as full: the log needs 32 KiB
@@ -60,29 +56,6 @@ def storage_error(error: BaseException, directory: Path | None = None) -> Storag
     if issubclass(kind, StorageFailed) and directory is not None and _is_full(directory):
         return StorageFull("no space left on the disk")
     return kind(message)
-
-
-def file_error(error: OSError) -> StoreError:
-    """The engine's error for an error of the file system, without the path."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return StorageFull("no space left on the disk")
-    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return StorageReadOnly("the data directory may not be written")
-    return StorageFailed(f"a file operation failed ({errno_name(error)})")
-
-
-@contextmanager
-def file_errors() -> Generator[None]:
-    """Raise the engine's error for any `OSError` inside the block."""
-    try:
-        yield
-    except OSError as error:
-        raise file_error(error) from error
-
-
-def errno_name(error: OSError) -> str:
-    """The symbolic name of the error number, such as "ENOSPC"."""
-    return errno.errorcode.get(error.errno or 0, "?")
 
 
 def _is_full(directory: Path) -> bool:

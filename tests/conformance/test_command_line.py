@@ -187,10 +187,10 @@ def test_a_correct_server_exits_0_and_prints_the_summary_last(
 
 def test_a_failed_must_exits_1_and_a_failed_should_only_when_strict() -> None:
     options = ("--revision", "2025-11-25", "--stdio")
-    must = [*REFERENCE, "--defect", "unknown-tools-succeed"]
+    must = [*REFERENCE, "--defect", "unknown-methods-succeed"]
     should = [*REFERENCE, "--defect", "odd-prompt-code"]
 
-    assert conform("--only", "T08a", *options, "--", *must) == 1
+    assert conform("--only", "J18", *options, "--", *must) == 1
     assert conform("--only", "P01c", *options, "--", *should) == 0
     assert conform("--only", "P01c", "--strict", *options, "--", *should) == 1
 

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from store.model import Item
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import open_engine
-from store.sqlite.search.hybrid import HybridRanking
 from tests.contracts.client import Client, Home
 
 

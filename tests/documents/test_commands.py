@@ -88,7 +88,7 @@ def test_the_pages_of_the_clients_are_generated_from_the_table() -> None:
 
 
 def test_the_export_page_lists_every_field() -> None:
-    from store.sqlite.maintenance import export_format as form
+    from store.exporting import export_format as form
 
     page = (ROOT / "docs" / "export-format.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))

@@ -153,7 +153,7 @@ async def make_bank(directory: Path, count: int = 60) -> tuple[Path, dict[str, s
             f"memory {n} about the {n % 7} boats " + "and more " * (n % 9) for n in range(count)
         ]
         puts = await engine.put_many("w", [NewMemory(text=text) for text in texts])
-        path = engine._banks.directory(engine.bank("w")) / "bank.db"
+        path = engine._registry.directory(await engine.bank("w")) / "bank.db"
     return path, {put.id: text for put, text in zip(puts, texts, strict=True)}
 
 
@@ -196,7 +196,7 @@ async def test_a_truncated_write_ahead_log_keeps_a_prefix_of_the_commits(tmp_pat
     async with open_engine(tmp_path / "data", ranking=PlainRanking) as engine:
         order = [(await engine.put("w", NewMemory(text=f"number {n}"))).id for n in range(25)]
         shutil.copytree(tmp_path / "data", tmp_path / "crashed")
-        id = engine.bank("w").id
+        id = (await engine.bank("w")).id
     log = tmp_path / "crashed" / "banks" / id / "bank.db-wal"
     whole = log.read_bytes()
     frames = (len(whole) - 32) // (4096 + 24)

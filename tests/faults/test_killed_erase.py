@@ -36,7 +36,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     await engine.put("w", NewMemory(text=f"keep {len(marker)} {marker[6:9]}"))
                 await engine.settle("w")
                 await engine.back_up("w")
-                place = engine._banks.directory(engine.bank("w"))
+                place = engine._registry.directory(await engine.bank("w"))
         assert (place / "vectors.snapshot").exists()
 
     anyio.run(fill)

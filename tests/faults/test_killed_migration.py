@@ -34,7 +34,7 @@ async def test_a_migration_killed_at_the_nth_system_call_loses_nothing(
     async with open_engine(directory, ranking=PlainRanking) as engine:
         assert (await engine.recent("fixture")).total == 5
         assert (await engine.check("fixture")).problems == ()
-        async with engine._banks.use("fixture") as opened:
+        async with engine._registry.use("fixture") as opened:
             version = await opened.database.read(
                 lambda connection: connection.execute("PRAGMA user_version").fetchone()
             )

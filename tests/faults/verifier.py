@@ -147,7 +147,7 @@ async def verify(directory: Path, report: ChildReport, *, ready_seconds: float =
 async def _verify(directory: Path, report: ChildReport, ready_seconds: float) -> None:
     started = time.monotonic()
     async with open_engine(directory, ranking=real_ranking) as engine:
-        if not engine.banks():
+        if not (await engine.banks()):
             assert not report.put, "durable: the bank is missing"
             return
         page = await engine.recent("w", limit=5_000)

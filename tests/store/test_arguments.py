@@ -61,7 +61,7 @@ async def test_a_value_of_another_type_is_refused_and_its_field_named(
         await engine.put("w", NewMemory(**memory))
 
     assert refused.value.field == field
-    assert engine.banks() == []
+    assert (await engine.banks()) == []
 
 
 @pytest.mark.parametrize("details", [{"methods": 5}, {"triggers": "x"}, {"mitigation": ["x"]}])
@@ -179,4 +179,4 @@ async def test_one_invalid_note_is_named_by_its_place_in_the_list(engine: Embedd
         await engine.put_notes("w", NewNotes(cards=(good, bad)))
 
     assert refused.value.field == "cards[1].evidence[1].snippet"
-    assert engine.banks() == []
+    assert (await engine.banks()) == []

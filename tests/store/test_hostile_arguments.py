@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from store.database import Connection
 from store.embedding.hashed import HashedFeatures
 from store.engine import Engine
 from store.errors import InvalidInput, NumberNotFinite, StoreError
@@ -35,10 +36,9 @@ from store.model import (
     SourceFile,
     SyncedFile,
 )
-from store.sqlite.connection import Connection
+from store.rows.table import RowDamaged
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import EmbeddedEngine, open_engine
-from store.sqlite.rows.table import RowDamaged
-from store.sqlite.search.hybrid import HybridRanking
 
 HALF: Final = "\ud800"  # half a surrogate pair
 
@@ -205,7 +205,7 @@ def dump(connection: Connection) -> dict[str, list[Any]]:
 
 
 async def contents(engine: EmbeddedEngine) -> tuple[Any, ...]:
-    return engine.bank("w"), await engine._read("w", dump)
+    return (await engine.bank("w")), await engine._read("w", dump)
 
 
 async def fill(engine: EmbeddedEngine) -> None:

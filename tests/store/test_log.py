@@ -33,7 +33,7 @@ async def test_the_life_of_an_index_is_logged_without_content(tmp_path: Path) ->
                 await engine.settle("a bank")
                 await engine.search(Query(bank="a bank", text=f"{SECRET} number 7"))
                 await engine.back_up("a bank")
-                bank = engine.bank("a bank").id
+                bank = (await engine.bank("a bank")).id
         async with open_engine(tmp_path / "data", ranking=real_ranking) as engine:
             await engine.erase("a bank", [puts[0].id])
             await engine.repair("a bank")
@@ -99,7 +99,7 @@ async def test_a_snapshot_that_cannot_be_written_is_logged(
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("store.sqlite.vectors.cache.write_snapshot", refuse)
+    monkeypatch.setattr("store.vectors.cache.write_snapshot", refuse)
     with small_graphs(), capture_logs() as events:
         async with open_engine(tmp_path / "data", ranking=real_ranking) as engine:
             await engine.put_many("w", [NewMemory(text=f"memory {n}") for n in range(40)])

@@ -23,8 +23,8 @@ from hypothesis.stateful import (
 
 from store.errors import NotFound
 from store.model import NewMemory, Query
+from store.operations.bank_access import Ranking
 from store.ranking.tokenizer import index_text
-from store.sqlite.bank_access import Ranking
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from tests.support.clock import Clock
 from tests.support.plain_ranking import PlainRanking

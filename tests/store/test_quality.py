@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from store.model import MODES, Mode, NewMemory, Query
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import EmbeddedEngine, open_engine
-from store.sqlite.search.hybrid import HybridRanking
 
 BANK = "work"
 MEMORIES = (

@@ -9,7 +9,7 @@ from daemon.api.registry import build as build_api
 from daemon.surfaces import DialectSurfaces
 from daemon.tools.toolkit import Toolkit
 from daemon.transports.http.edge.messages import Pace
-from store.sqlite.catalogue import wall_clock
+from store.clock import wall_clock
 from store.sqlite.engine import open_engine
 from tests.support.plain_ranking import PlainRanking
 from tests.support.web import Web, running_web

@@ -4,24 +4,28 @@ Store tests use it where the real ranking (model, graph, fusion) would only cost
 one it stores a vector for every pending item and keeps no state after a reset.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import cycle, islice
 
 from anyio.abc import TaskGroup
 
+from store.bank import OpenBank
+from store.database import Connection
+from store.embedding.embedder import Identity
 from store.model import Found, Hit, Query
-from store.ranking.tokenizer import match_expression
-from store.sqlite.database import Connection
-from store.sqlite.open_bank import OpenBank
-from store.sqlite.rows.items import SELECT, item_of, where
-from store.sqlite.rows.transaction import counted
+from store.ranking.tokenizer import query_terms
+from store.rows.items import fetch, item_of, where
+from store.rows.transaction import counted
+from store.vectors.indexing import model_number
 
 DIMS = 8
+MOST = 10_000
 
 
 class PlainRanking:
-    """Keyword search in FTS5's order, and eight-dimensional vectors from a hash."""
+    """Keyword search by the number of words, and eight-dimensional vectors from a hash."""
 
     def __init__(self, background: TaskGroup | None = None) -> None:
         self.resets = 0
@@ -33,16 +37,14 @@ class PlainRanking:
 
     async def search(self, bank: OpenBank, query: Query) -> Found:
         def select(connection: Connection) -> Found:
-            expression = match_expression(query.keywords or query.text)
-            if expression is None:
-                return Found()
-            condition, values = where(query.filters, query.kinds)
-            rows = connection.execute(
-                f"{SELECT} JOIN words ON words.rowid = items.id WHERE words MATCH ? AND {condition}"
-                " ORDER BY bm25(words), items.id LIMIT ?",
-                [expression, *values, query.limit],
-            )
-            return Found(hits=tuple(Hit(item=item_of(row), score=0.5) for row in rows))
+            terms = [term.text for term in query_terms(query.keywords or query.text)]
+            among = where(connection.dialect, query.filters, query.kinds)
+            found: Counter[int] = Counter()
+            for ids in connection.words.postings(terms, MOST, among).values():
+                found.update(ids)
+            best = sorted(found, key=lambda id: (-found[id], id))[: query.limit]
+            rows = {row[0]: row for row in fetch(connection, best)}
+            return Found(hits=tuple(Hit(item=item_of(rows[id]), score=0.5) for id in best))
 
         return await bank.database.read(select)
 
@@ -64,19 +66,17 @@ class PlainRanking:
     def degraded(self) -> tuple[str, ...]:
         return ()
 
+    def cached_bytes(self, bank: OpenBank) -> int:
+        return 0
+
 
 def embed_pending(connection: Connection) -> None:
-    pending = connection.execute(
-        "SELECT item, tokens FROM vectors JOIN words ON words.rowid = item WHERE bytes IS NULL"
-    ).fetchall()
-    if not pending:
+    rows = connection.execute("SELECT item FROM vectors WHERE bytes IS NULL").fetchall()
+    if not rows:
         return
-    connection.execute(
-        "INSERT OR IGNORE INTO models (name, revision, dims) VALUES ('plain', '1', ?)", (DIMS,)
-    )
-    (model,) = connection.execute("SELECT id FROM models WHERE name = 'plain'").fetchone()
+    model = model_number(connection, Identity(name="plain", revision="1", dims=DIMS))
     with counted(connection) as changes:
-        for item, tokens in pending:
+        for item, tokens in connection.words.tokens([item for (item,) in rows]):
             content = vector(tokens)
             connection.execute(
                 "UPDATE vectors SET model = ?, bytes = ?, change = ? WHERE item = ?",

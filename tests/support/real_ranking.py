@@ -12,8 +12,8 @@ import numpy  # noqa: F401  (hypothesis inspects numpy, even while the engine's 
 from anyio.abc import TaskGroup
 
 from store.embedding.hashed import HashedFeatures
-from store.sqlite.search.hybrid import HybridRanking
-from store.sqlite.vectors import cache, indexing, pending
+from store.search.hybrid import HybridRanking
+from store.vectors import cache, indexing, pending
 
 
 def real_ranking(background: TaskGroup) -> HybridRanking:

@@ -15,6 +15,7 @@ MODULES = (
     "over_http",
     "everywhere",
     "tasks",
+    "skills",
 )
 
 

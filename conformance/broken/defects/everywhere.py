@@ -419,6 +419,9 @@ for http_name, cases, about, since in (
     ("http-no-challenge", "H41a", "a 401 carries no challenge", D),
     ("http-no-metadata", "H41b", "the protected resource metadata is missing", D),
     ("http-no-auth-servers", "H41c", "the metadata names no authorization server", D),
+    ("http-other-resource", "H41d", "the metadata names another server", D),
+    ("http-any-audience", "H41e", "a token for another server is accepted", D),
+    ("http-unsigned", "H41f", "unsigned tokens are accepted", D),
     ("http-invisible-handle", "S01", "session ids contain a space", D),
 ):
     quirk(http_name, cases, about, revision=since)

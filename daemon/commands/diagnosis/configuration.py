@@ -12,7 +12,7 @@ from daemon.config.loading import effective, suggestion
 from daemon.exit_codes import OK, USAGE, Exit
 
 #: Values that are never printed.
-SECRET: Final = frozenset({"server.api_key", "embedding.key"})
+SECRET: Final = frozenset({"server.api_key", "embedding.key", "storage.url", "storage.read_url"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -135,11 +135,11 @@ class MemoryReader(Struct, frozen=True, kw_only=True, eq=False):
     now: Callable[[], int]
 
 
-def to_read(toolkit: Toolkit, context: Context, memory_id: str) -> MemoryReader:
+async def to_read(toolkit: Toolkit, context: Context, memory_id: str) -> MemoryReader:
     """The memory to read; raises `Missing` unless it exists or is the default one."""
     name = memory_id or context.bank
     try:
-        found = toolkit.engine.bank(name)
+        found = await toolkit.engine.bank(name)
     except BankNotFound:
         if name != context.bank:
             raise Missing(f"Memory '{memory_id}' not found.") from None
@@ -147,7 +147,7 @@ def to_read(toolkit: Toolkit, context: Context, memory_id: str) -> MemoryReader:
     return MemoryReader(bank=found.name, engine=toolkit.engine, now=toolkit.now)
 
 
-def installed(toolkit: Toolkit, context: Context, bank: str) -> list[str]:
+async def installed(toolkit: Toolkit, context: Context, bank: str) -> list[str]:
     """The other memories whose skills this caller gets.
 
     They are the ones in `server.skill_banks` that the caller may read, and the ones that its token
@@ -157,7 +157,7 @@ def installed(toolkit: Toolkit, context: Context, bank: str) -> list[str]:
     granted = context.principal.banks
     wanted = [name for name in toolkit.skill_banks if granted is None or name in granted]
     wanted += sorted(granted or ())
-    known = {each.name for each in toolkit.engine.banks()}
+    known = {each.name for each in await toolkit.engine.banks()}
     return [name for name in dict.fromkeys(wanted) if name != bank and name in known]
 
 
@@ -165,13 +165,13 @@ async def to_write(toolkit: Toolkit, context: Context, memory_id: str) -> str:
     """The bank to write to, created if it does not exist."""
     name = memory_id or context.bank
     try:
-        return toolkit.engine.bank(name).name
+        return (await toolkit.engine.bank(name)).name
     except BankNotFound:
         pass
     try:
         return (await toolkit.engine.create_bank(name)).name
     except BankExists:  # created by another call in the meantime
-        return toolkit.engine.bank(name).name
+        return (await toolkit.engine.bank(name)).name
 
 
 def filters_for(

@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from store.errors import ImportRefused
-from store.sqlite.maintenance.export_format import ItemRecord, check_record
+from store.exporting.export_format import ItemRecord, check_record
 
 #: The field of the front matter that marks an exported item, with the version of the format.
 MARK: Final = "recalld"

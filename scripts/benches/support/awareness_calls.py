@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from daemon.dialects.awareness.tools.recall import FLOOR
+from store.clock import wall_clock
 from store.engine import Engine
 from store.errors import NotFound
 from store.model import (
@@ -18,7 +19,6 @@ from store.model import (
     NewTask,
     Query,
 )
-from store.sqlite.catalogue import wall_clock
 
 Text = Callable[[int], str]
 #: (name, tool, arguments of call n, engine operations, whether the structured limits apply)

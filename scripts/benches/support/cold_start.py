@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from store.model import Query
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import open_engine
-from store.sqlite.search.hybrid import HybridRanking
 
 if TYPE_CHECKING:
     from store.embedding.embedder import Embedder

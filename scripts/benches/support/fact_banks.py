@@ -11,8 +11,8 @@ from scripts.benches.support.languages import PAIRS
 from scripts.benches.support.project_memories import FACTS, QUESTIONS, UNANSWERABLE
 from scripts.benches.support.tally import MODES, Tally, show
 from store.model import NewMemory, Query
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import open_engine
-from store.sqlite.search.hybrid import HybridRanking
 
 DEPTH = 50
 

@@ -23,10 +23,10 @@ from daemon.surfaces import DialectSurfaces
 from daemon.tools.toolkit import Toolkit
 from daemon.transports.http.server import Bound, HttpServer
 from scripts.benches.http import connected, exchange
+from store.clock import wall_clock
 from store.model import NewMemory, Query
-from store.sqlite.catalogue import wall_clock
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import open_engine
-from store.sqlite.search.hybrid import HybridRanking
 
 MEMORIES: Final = 10_000
 QUERIES: Final = 200

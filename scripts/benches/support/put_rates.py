@@ -20,9 +20,9 @@ from scripts.benches.support.corpus import texts
 from scripts.benches.support.figures import percentiles
 from scripts.kit.peer_packages import ROOT
 from store.model import NewMemory
+from store.search.hybrid import HybridRanking
 from store.sqlite import database
 from store.sqlite.engine import EmbeddedEngine, open_engine
-from store.sqlite.search.hybrid import HybridRanking
 
 BANK = "bench"
 

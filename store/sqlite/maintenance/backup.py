@@ -14,13 +14,13 @@ from typing import Final
 
 from store.engine import Progress
 from store.errors import NotFound, StorageDamaged
+from store.files import create_private, make_private_directory, sync_directory, sync_file
 from store.model import BackedUp
+from store.rows.items import SELECT
+from store.rows.table import is_sound
 from store.sqlite.connection import APPLICATION_ID, Connection, copy_database, run_on_file
-from store.sqlite.files import create_private, make_private_directory, sync_directory, sync_file
 from store.sqlite.maintenance.portion import WHOLE, ignore, portion
 from store.sqlite.migrate import migrations
-from store.sqlite.rows.items import SELECT
-from store.sqlite.rows.table import is_sound
 from store.sqlite.storage_errors import BROKEN
 
 KEEP: Final = 5

@@ -18,13 +18,14 @@ import anyio
 
 from store.engine import Progress
 from store.errors import StorageDamaged, StorageFailed, StorageFull, StorageReadOnly
+from store.files import file_errors
 from store.model import Checked
-from store.sqlite.bank_access import LONG_READ_SECONDS
+from store.operations.bank_access import LONG_READ_SECONDS
 from store.sqlite.connection import Connection, copy_database, run_on_file
 from store.sqlite.maintenance import integrity
 from store.sqlite.maintenance.portion import WHOLE, ignore, portion
 from store.sqlite.open_bank import OpenBank
-from store.sqlite.storage_errors import BROKEN, file_errors, storage_error
+from store.sqlite.storage_errors import BROKEN, storage_error
 
 COPY: Final = "check.copy"
 CHECK_SECONDS: Final = 1_800.0

@@ -5,8 +5,8 @@ SQLite leaves old copies of rows that it moved between pages, even with `secure_
 write-ahead log holds old versions of pages. Snapshots and backups are copies. So an erase has these
 steps:
 
-1. One transaction deletes rows, words, vectors, evidence and keys, and inserts tombstones without
-   content.
+1. One transaction (`store/operations/erasing.py`) deletes rows, words, vectors, evidence and keys,
+   and inserts tombstones without content.
 2. FTS5's segments are merged and the file is rewritten (VACUUM).
 3. The log is checkpointed and truncated, waiting for readers that prevent it.
 4. The vector snapshot, copies from before migrations, and backups that contain the items are
@@ -28,70 +28,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from store.errors import EraseIncomplete, InvalidInput, NotFound
-from store.model import Erased
+from store.errors import EraseIncomplete
+from store.files import errno_name, sync_directory
 from store.sqlite.connection import Connection, checkpoint, run_on_file
-from store.sqlite.files import sync_directory
-from store.sqlite.rows.memories import delete_rows
-from store.sqlite.rows.transaction import WriteTransaction
-from store.sqlite.storage_errors import BROKEN, errno_name
+from store.sqlite.storage_errors import BROKEN
 
 WAIT_SECONDS: Final = 6.0  # a little longer than the deadline of a reader
 BUSY_MILLISECONDS: Final = 250
 PAUSE_SECONDS: Final = 0.05
-
-
-def remove(
-    changes: WriteTransaction,
-    ids: Sequence[str],
-    *,
-    reason: str,
-    now: int,
-    documents: Sequence[str] = (),
-) -> Erased:
-    """Step 1. Items may be forgotten already; an unknown id raises `NotFound`."""
-    connection = changes.connection
-    rowids: dict[int, tuple[str, str]] = {}
-    parts: dict[str, str] = {}  # document id -> id of one of its chunks
-    for id in dict.fromkeys(ids):
-        row = connection.execute(
-            "SELECT id, kind, document FROM items WHERE public_id = ?", (id,)
-        ).fetchone()
-        if row is None:
-            raise NotFound("item", id)
-        rowids[row[0]] = (id, row[1])
-        if row[2] is not None:
-            parts[row[2]] = id
-    for document in parts.keys() - set(documents):
-        # Fetch all rows at once, because VACUUM fails while a statement is in progress.
-        chunks = connection.execute(
-            "SELECT id FROM items WHERE document = ?", (document,)
-        ).fetchall()
-        if any(rowid not in rowids for (rowid,) in chunks):
-            raise InvalidInput(
-                "ids",
-                f"{parts[document]!r} is a part of document {document!r}, which keeps the whole"
-                " text: erase the document",
-            )
-    documents = [*documents, *parts]
-    for id in dict.fromkeys(documents):
-        if not connection.execute("SELECT 1 FROM documents WHERE public_id = ?", (id,)).fetchone():
-            raise NotFound("document", id)
-        rows = connection.execute("SELECT id, public_id FROM items WHERE document = ?", (id,))
-        rowids |= {rowid: (public_id, "chunk") for rowid, public_id in rows}
-    delete_rows(changes, rowids)
-    tombstones = [*rowids.values(), *((id, "document") for id in dict.fromkeys(documents))]
-    for id, kind in tombstones:
-        connection.execute("DELETE FROM documents WHERE public_id = ?", (id,))
-        connection.execute("DELETE FROM evidence WHERE item = ?", (id,))
-        connection.execute("DELETE FROM origins WHERE public_id = ?", (id,))
-        connection.execute("DELETE FROM source_files WHERE document = ?", (id,))
-        connection.execute(
-            "INSERT INTO tombstones (public_id, kind, erased_at, reason) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT DO UPDATE SET erased_at = excluded.erased_at, finished_at = NULL",
-            (id, kind, now, reason),
-        )
-    return Erased(items=len(rowids), documents=len(tombstones) - len(rowids))
 
 
 def is_unfinished(connection: Connection) -> bool:

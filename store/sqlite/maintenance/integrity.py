@@ -14,23 +14,22 @@ import msgspec
 
 from store.engine import Progress
 from store.errors import StorageBusy
+from store.files import replace_file
 from store.model import Checked, Problem
+from store.rows.documents import DOCUMENTS
+from store.rows.items import ITEMS, LIVE, SELECT
+from store.rows.prepared import count_words, tokens_of
+from store.rows.skills import PROFILES
+from store.rows.table import Columns, RowDamaged, Table, is_sound
+from store.rows.transaction import counted
 from store.sqlite.connection import Connection, roll_back
-from store.sqlite.files import replace_file
 from store.sqlite.maintenance import word_index
 from store.sqlite.maintenance.portion import WHOLE, ignore, portion
 from store.sqlite.maintenance.tolerance import UNREADABLE, lenient_texts, rows_by_id
-from store.sqlite.rows.documents import DOCUMENTS
-from store.sqlite.rows.items import ITEMS, LIVE, SELECT
-from store.sqlite.rows.prepared import count_words, tokens_of
-from store.sqlite.rows.skills import PROFILES
-from store.sqlite.rows.table import Columns, RowDamaged, Table, is_sound
-from store.sqlite.rows.transaction import counted
 from store.sqlite.storage_errors import storage_error
+from store.vectors.soundness import wrong_vectors
 
 QUARANTINE: Final = "damaged.jsonl"
-#: The size of one stored token of a turn (store/sqlite/vectors/tokens.py), in 128 dimensions.
-TOKEN_BYTES: Final = 64
 #: Parts that `repair` makes from the rows.
 _DERIVED: Final = frozenset({"words", "vectors", "state"})
 
@@ -149,7 +148,7 @@ def _check_digests(connection: Connection, *, part: str, table: Table[Any]) -> I
 
 
 def _check_vectors(connection: Connection) -> Iterator[Problem]:
-    wrong = sum(1 for _ in _wrong_vectors(connection))
+    wrong = sum(1 for _ in wrong_vectors(connection))
     if wrong:
         yield Problem(name="vectors-wrong", part="vectors", count=wrong)
 
@@ -199,15 +198,6 @@ def _remove_damaged(connection: Connection, directory: Path) -> int:
     return len(damaged)
 
 
-def forget_vectors(connection: Connection) -> int:
-    """Mark every vector as pending."""
-    connection.execute("DELETE FROM turns")
-    with counted(connection) as changes:
-        return connection.execute(
-            "UPDATE vectors SET model = NULL, bytes = NULL, change = ?", (changes.next(),)
-        ).rowcount
-
-
 def _realign_vector_rows(connection: Connection) -> None:
     connection.execute(f"DELETE FROM vectors WHERE item NOT IN (SELECT id FROM items WHERE {LIVE})")
     with counted(connection) as changes:
@@ -217,41 +207,13 @@ def _realign_vector_rows(connection: Connection) -> None:
             " AND id NOT IN (SELECT item FROM vectors)",
             (change,),
         )
-        wrong = sorted(set(_wrong_vectors(connection)))
+        wrong = sorted(set(wrong_vectors(connection)))
         connection.executemany(
             "UPDATE vectors SET model = NULL, bytes = NULL, change = ? WHERE item = ?",
             [(change, item) for item in wrong],
         )
         connection.executemany("DELETE FROM turns WHERE item = ?", [(item,) for item in wrong])
         connection.execute("DELETE FROM turns WHERE item NOT IN (SELECT item FROM vectors)")
-
-
-def _wrong_vectors(connection: Connection) -> Iterator[int]:
-    """The items whose vector has the wrong length or contains NaN or infinity.
-
-    The tokens of a turn belong to its vector: their length must be a number of whole tokens.
-
-    A vector consists of little-endian half floats. If all exponent bits of one are set, it is NaN
-    or infinite, and these bits are in its second byte. So it is enough to look at every second
-    byte, and NumPy need not be loaded.
-    """
-    rows = connection.execute(
-        "SELECT vectors.item, vectors.bytes, models.dims FROM vectors"
-        " LEFT JOIN models ON models.id = vectors.model WHERE vectors.bytes IS NOT NULL"
-    )
-    for item, vector, dims in rows:
-        if dims is None or len(vector) != 2 * dims or vector[1::2].translate(None, _FINITE):
-            yield item
-    for (item,) in connection.execute(
-        "SELECT turns.item FROM turns JOIN vectors ON vectors.item = turns.item"
-        " WHERE vectors.bytes IS NOT NULL"
-        " AND (length(turns.tokens) % ? <> 0 OR turns.tokens = x'')",
-        (TOKEN_BYTES,),
-    ):
-        yield item
-
-
-_FINITE: Final = bytes(byte for byte in range(256) if byte & 0x7C != 0x7C)
 
 
 def _damaged_profiles(connection: Connection) -> list[tuple[int]]:

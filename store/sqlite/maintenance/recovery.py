@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from store.errors import StorageDamaged, StorageForeign, StoreError
+from store.files import create_private, sync_directory, sync_file
 from store.model import Bank
 from store.sqlite.connection import APPLICATION_ID, Connection, run_on_file
-from store.sqlite.files import create_private, sync_directory, sync_file
 from store.sqlite.storage_errors import BROKEN
 
 DATABASE: Final = "bank.db"

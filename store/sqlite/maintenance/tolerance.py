@@ -8,8 +8,8 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from store.rows.table import Columns
 from store.sqlite.connection import Connection
-from store.sqlite.rows.table import Columns
 from store.sqlite.storage_errors import BROKEN, MISREAD
 
 #: The errors that code may raise which reads a damaged database.

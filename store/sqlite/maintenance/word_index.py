@@ -14,12 +14,12 @@ from typing import Final
 
 from store.engine import Progress
 from store.ranking.tokenizer import index_text
+from store.rows.items import LIVE, SELECT, item_of, searchable
+from store.rows.prepared import count_words
 from store.sqlite.connection import Connection, roll_back
 from store.sqlite.maintenance.portion import ignore
 from store.sqlite.maintenance.tolerance import UNREADABLE, rows_by_id
 from store.sqlite.migrate import migrations, statements
-from store.sqlite.rows.items import LIVE, SELECT, item_of, searchable
-from store.sqlite.rows.prepared import count_words
 
 Step = Callable[[Connection], None]
 

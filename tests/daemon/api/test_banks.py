@@ -101,7 +101,7 @@ async def test_a_token_without_the_right_to_write_changes_nothing(tmp_path: Path
 
         assert {answer.status_code for answer in answers} == {403}
         assert (await toolkit.engine.get("work", put.id)).text == "kept"
-        assert [bank.name for bank in toolkit.engine.banks()] == ["work"]
+        assert [bank.name for bank in await toolkit.engine.banks()] == ["work"]
 
 
 async def test_banks_are_administered_by_the_owner_only(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ async def test_banks_are_administered_by_the_owner_only(tmp_path: Path) -> None:
         gone = await web.client.delete(f"{BANKS}/work", params={"confirm": "work"}, headers=headers)
 
         assert gone.status_code == 403
-        assert [bank.name for bank in toolkit.engine.banks()] == ["work"]
+        assert [bank.name for bank in await toolkit.engine.banks()] == ["work"]
 
 
 async def test_a_page_needs_the_request_header_to_change_something(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Facets, growth and the map over `/api/v1`; `tests/store/sqlite/bulk` tests their figures."""
+"""Facets, growth and the map over `/api/v1`; `tests/store/bulk` tests their figures."""
 
 import pytest
 

@@ -12,8 +12,8 @@ from daemon.sources.sync.keeper import Sources
 from daemon.sources.sync.run import RunOptions
 from daemon.sources.sync.state import Outcome
 from store.model import Document, Query
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import EmbeddedEngine, open_engine
-from store.sqlite.search.hybrid import HybridRanking
 from tests.support.clock import Clock
 from tests.support.embedder import FakeEmbedder
 

@@ -6,7 +6,7 @@ import sys
 
 def test_numpy_and_the_models_are_not_imported_before_the_first_text() -> None:
     code = (
-        "import sys, store.sqlite.engine, store.sqlite.search.hybrid\n"
+        "import sys, store.sqlite.engine, store.search.hybrid\n"
         "from store.embedding.selection import choose_embedder\n"
         "choose_embedder()\n"
         "heavy = {'numpy', 'usearch', 'onnxruntime'} & set(sys.modules)\n"

@@ -55,7 +55,7 @@ async def test_two_spellings_of_the_same_letters_are_one_bank(engine: EmbeddedEn
     await engine.put("cafe\u0301", NewMemory(text="composed or not"))
 
     assert (await engine.recent("caf\u00e9")).total == 1
-    assert len(engine.banks()) == 1
+    assert len(await engine.banks()) == 1
 
 
 @pytest.mark.parametrize("name", ["", "a" * 257, "a\x00b", "line\nbreak", "\x1b[31m", "\ud800"])
@@ -65,7 +65,7 @@ async def test_a_name_that_cannot_be_one_is_refused(engine: EmbeddedEngine, name
     with pytest.raises(BankNameInvalid):
         await engine.search(Query(bank=name, text="x"))
 
-    assert engine.banks() == []
+    assert (await engine.banks()) == []
 
 
 async def test_banks_are_created_renamed_and_deleted(
@@ -94,7 +94,7 @@ async def test_banks_are_created_renamed_and_deleted(
     await engine.delete_bank("second")
     with pytest.raises(BankNotFound):
         await engine.recent("second")
-    assert [bank.name for bank in engine.banks()] == ["one"]
+    assert [bank.name for bank in await engine.banks()] == ["one"]
     assert list((tmp_path / "data" / "banks").iterdir()) == []
     assert list((tmp_path / "data" / "backups").iterdir()) == []
     await engine.put("second", NewMemory(text="a new one"))
@@ -111,9 +111,11 @@ async def test_quotas_set_at_once_or_with_a_put_find_the_bank(tmp_path: Path, cl
                 group.start_soon(engine.set_quota, "w", quota)
                 group.start_soon(engine.put, "w", NewMemory(text=f"beside {quota}"))
 
-        assert engine.bank("w").quota_bytes == 30_000_000
+        assert (await engine.bank("w")).quota_bytes == 30_000_000
         assert (await engine.recent("w")).total == 4
-        assert [opened.bank for opened in engine._banks.open_banks()] == [engine.bank("w")]
+        assert [opened.bank for opened in engine._registry.open_banks()] == [
+            (await engine.bank("w"))
+        ]
 
 
 async def test_a_bank_renamed_twice_at_once_has_one_name(engine: EmbeddedEngine) -> None:
@@ -131,7 +133,7 @@ async def test_a_bank_renamed_twice_at_once_has_one_name(engine: EmbeddedEngine)
         group.start_soon(rename, "b")
 
     assert sorted(outcomes) == ["a", "no w"]
-    assert [bank.name for bank in engine.banks()] == ["a"]
+    assert [bank.name for bank in await engine.banks()] == ["a"]
 
 
 async def test_a_bank_is_deleted_after_its_users_are_done(engine: EmbeddedEngine) -> None:
@@ -144,7 +146,7 @@ async def test_a_bank_is_deleted_after_its_users_are_done(engine: EmbeddedEngine
             await engine.delete_bank("busy")
             order.append("deleted")
 
-        async with engine._banks.use("busy") as opened:
+        async with engine._registry.use("busy") as opened:
             group.start_soon(delete)
             await anyio.wait_all_tasks_blocked()
             assert (await opened.database.read(_count)) == 1
@@ -171,7 +173,7 @@ async def test_a_deletion_that_was_cut_short_is_finished_at_the_next_start(
 ) -> None:
     async with open_engine(tmp_path / "data", ranking=PlainRanking, now=clock) as engine:
         await engine.put("doomed", NewMemory(text="x"))
-        id = engine.bank("doomed").id
+        id = (await engine.bank("doomed")).id
     catalogue = await Catalogue.open(tmp_path / "data", now=clock)
 
     def leave(connection: Connection) -> None:
@@ -182,7 +184,7 @@ async def test_a_deletion_that_was_cut_short_is_finished_at_the_next_start(
     await catalogue.close()
 
     async with open_engine(tmp_path / "data", ranking=PlainRanking, now=clock) as engine:
-        assert engine.banks() == []
+        assert (await engine.banks()) == []
         assert not (tmp_path / "data" / "banks" / id).exists()
 
 
@@ -199,7 +201,7 @@ async def test_a_database_in_another_banks_place_is_refused(tmp_path: Path, cloc
     async with open_engine(tmp_path / "data", ranking=PlainRanking, now=clock) as engine:
         await engine.put("a", NewMemory(text="a's secret"))
         await engine.put("b", NewMemory(text="b's secret"))
-        paths = [engine._banks.directory(engine.bank(name)) / "bank.db" for name in "ab"]
+        paths = [engine._registry.directory(await engine.bank(name)) / "bank.db" for name in "ab"]
     (a, b) = (path.read_bytes() for path in paths)
     paths[0].write_bytes(b)
     paths[1].write_bytes(a)
@@ -214,7 +216,7 @@ async def test_a_damaged_bank_does_not_touch_the_others(tmp_path: Path, clock: C
     async with open_engine(tmp_path / "data", ranking=PlainRanking, now=clock) as engine:
         for name in "abc":
             await engine.put(name, NewMemory(text=f"in {name}"))
-        path = engine._banks.directory(engine.bank("b")) / "bank.db"
+        path = engine._registry.directory(await engine.bank("b")) / "bank.db"
     path.write_bytes(b"garbage" * 1000)
 
     async with open_engine(tmp_path / "data", ranking=PlainRanking, now=clock) as engine:
@@ -287,7 +289,10 @@ async def test_five_hundred_canaries_of_one_bank_never_show_in_another(
                 seen += repr(error).encode()
     await engine.export("a", tmp_path / "a.jsonl")
     await engine.back_up("a")
-    places = [engine._banks.directory(engine.bank("a")), engine._banks.backups(engine.bank("a"))]
+    places = [
+        engine._registry.directory(await engine.bank("a")),
+        engine._registry.backups(await engine.bank("a")),
+    ]
     for file in [tmp_path / "a.jsonl", *(path for place in places for path in place.iterdir())]:
         seen += file.read_bytes()
 

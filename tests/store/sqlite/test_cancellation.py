@@ -170,16 +170,16 @@ async def test_a_change_of_a_bank_cancelled_at_its_nth_wait_is_the_same_after_a_
             await engine.put("old", NewMemory(text="there before"))
             with anyio.fail_after(10):
                 was_cancelled = await cancelled(verb(engine), at)
-            banks = engine.banks()
+            banks = await engine.banks()
             for name in ("old", "new"):  # the same names are used again after any outcome
                 with anyio.fail_after(10):
                     await engine.put(name, NewMemory(text=f"acknowledged in {name} after"))
             kept = await _texts(engine)
-            used = engine.banks()
+            used = await engine.banks()
 
         assert set(banks) <= set(used), f"cancelled at wait {at}"
         async with open_engine(directory, ranking=PlainRanking, now=clock) as engine:
-            assert engine.banks() == used, f"cancelled at wait {at}"
+            assert (await engine.banks()) == used, f"cancelled at wait {at}"
             assert await _texts(engine) == kept, f"cancelled at wait {at}"
             files = {path.name for path in (directory / "banks").iterdir()}
             assert files == {bank.id for bank in used}, f"cancelled at wait {at}"
@@ -194,7 +194,7 @@ async def test_a_bank_whose_deletion_was_cancelled_after_its_commit_is_unknown_a
 ) -> None:
     await engine.put("old", NewMemory(text="there before"))
     at = 0
-    while engine.banks():
+    while await engine.banks():
         at += 1
         await cancelled_scope(engine.delete_bank("old"), at)
     with pytest.raises(BankNotFound):
@@ -204,5 +204,5 @@ async def test_a_bank_whose_deletion_was_cancelled_after_its_commit_is_unknown_a
 async def _texts(engine: EmbeddedEngine) -> dict[str, list[str]]:
     return {
         bank.name: sorted(item.text for item in (await engine.recent(bank.name)).items)
-        for bank in engine.banks()
+        for bank in await engine.banks()
     }

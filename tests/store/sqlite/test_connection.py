@@ -107,7 +107,7 @@ async def test_a_connection_that_was_never_used_closes(tmp_path: Path) -> None:
 
 
 async def test_the_thread_ends_even_if_the_file_cannot_be_closed(tmp_path: Path) -> None:
-    class Stubborn(sqlite3.Connection):
+    class Stubborn(Connection):
         def close(self) -> None:
             raise sqlite3.OperationalError("disk I/O error")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from store.bank import OpenBank
 from store.engine import Engine
 from store.errors import (
     BankNotFound,
@@ -21,12 +22,11 @@ from store.errors import (
 )
 from store.model import Filters, NewDocument, NewMemory, Provenance, Query
 from store.sqlite.engine import EmbeddedEngine, open_engine
-from store.sqlite.open_bank import OpenBank
-from store.sqlite.rows.stats import database_bytes
 from tests.support.clock import START, Clock
 from tests.support.plain_ranking import PlainRanking
 
 pytestmark = pytest.mark.anyio
+BOTH_ENGINES = True
 
 
 def test_the_embedded_engine_has_every_verb() -> None:
@@ -154,7 +154,7 @@ async def test_a_refused_put_makes_no_bank(engine: EmbeddedEngine) -> None:
     with pytest.raises(InvalidInput):
         await engine.put("new", NewMemory(text=""))
 
-    assert engine.banks() == []
+    assert (await engine.banks()) == []
 
 
 async def test_unknown_banks_and_ids_have_their_own_errors(engine: EmbeddedEngine) -> None:
@@ -328,8 +328,12 @@ async def test_a_bank_settles_within_its_quota(
             await engine.put_many("small", new)
     await engine.settle("small")
 
-    async with engine._banks.use("small") as opened:
-        assert quota / 2 < await opened.database.read(database_bytes) <= quota
+    async with engine._registry.use("small") as opened:
+        assert (
+            quota / 2
+            < await opened.database.read(lambda connection: connection.stored_bytes())
+            <= quota
+        )
 
 
 async def test_in_a_full_bank_a_retry_is_known_and_a_text_can_become_shorter(

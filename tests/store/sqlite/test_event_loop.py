@@ -10,7 +10,7 @@ import pytest
 
 from store.model import NewMemory, Query
 from store.sqlite.engine import EmbeddedEngine, open_engine
-from store.sqlite.vectors import snapshot
+from store.vectors import snapshot
 from tests.support.real_ranking import real_ranking, small_graphs
 
 pytestmark = pytest.mark.anyio
@@ -90,7 +90,7 @@ async def test_the_loop_runs_while_a_thread_holds_the_lock_of_the_vectors(
 async def test_the_loop_runs_while_a_thread_holds_the_files_of_the_bank(
     engine: EmbeddedEngine, operation: Callable[[EmbeddedEngine], Awaitable[None]]
 ) -> None:
-    (opened,) = engine._banks.open_banks()
+    (opened,) = engine._registry.open_banks()
     hold(opened.files)
 
     assert await longest_pause(lambda: operation(engine)) < PAUSE_SECONDS
@@ -113,7 +113,7 @@ async def test_the_loop_runs_while_an_erase_waits_for_a_snapshot_on_a_slow_disk(
             assert await anyio.to_thread.run_sync(writing.wait, 10)
             await erase(engine)
 
-    monkeypatch.setattr("store.sqlite.vectors.cache.write_snapshot", slow_write)
+    monkeypatch.setattr("store.vectors.cache.write_snapshot", slow_write)
 
     assert await longest_pause(erase_during_write) < PAUSE_SECONDS
     assert (await engine.check("w")).problems == ()

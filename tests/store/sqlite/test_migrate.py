@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from store.errors import SchemaTooNew, StorageDamaged
+from store.sqlite.connection import Connection
 from store.sqlite.migrate import MIGRATIONS, backup_path, migrate, migrations, statements
 
 
@@ -20,8 +21,8 @@ def step(root: Path, number: int, sql: str) -> None:
     (root / "bank" / f"{number:04}_step.sql").write_text(sql)
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None)
+def connect(path: Path) -> Connection:
+    return Connection(path, isolation_level=None)
 
 
 def test_a_new_database_gets_every_step(root: Path, tmp_path: Path) -> None:

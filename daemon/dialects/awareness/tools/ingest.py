@@ -19,7 +19,7 @@ from daemon.tools.progress import counted
 from daemon.tools.toolkit import Toolkit
 from store.errors import InvalidInput
 from store.model import NewDocument, Upserted
-from store.sqlite.rows.documents import check as check_document
+from store.rows.documents import check as check_document
 
 MOST: Final = 5_000
 _LISTS: Final = ("documents", "items", "events", "messages", "steps")

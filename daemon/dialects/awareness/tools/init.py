@@ -45,7 +45,7 @@ class Init:
         can_write = context.principal.can_write
         if can_write:
             await memory.to_write(self._toolkit, context, arguments.memory_id)
-        reader = memory.to_read(self._toolkit, context, arguments.memory_id)
+        reader = await memory.to_read(self._toolkit, context, arguments.memory_id)
         # The role labels the session; it does not filter the overview.
         filters = memory.filters_for(arguments.user_id, or_shared=True)
         overview = await bank_overview.overview(
@@ -55,7 +55,7 @@ class Init:
             max_tasks=max_tasks,
             filters=filters,
         )
-        installed = memory.installed(self._toolkit, context, reader.bank)
+        installed = await memory.installed(self._toolkit, context, reader.bank)
         skills = await bank_overview.active_skills(reader, filters, installed)
         profiles = roles.views(await reader.engine.profiles(reader.bank))
         session = self._mint(reader.bank, arguments, context) if can_write else context.session()

@@ -157,7 +157,7 @@ class Lookup:
         at_least("max_cards", arguments.max_cards, 0)
         at_least("max_tasks", arguments.max_tasks, 0)
         filters = _filters(kind, arguments)
-        reader = memory.to_read(self._toolkit, context, arguments.memory_id)
+        reader = await memory.to_read(self._toolkit, context, arguments.memory_id)
         return await self._types[kind](
             LookupRequest(
                 reader=reader, filters=filters, limit=limit, offset=offset, arguments=arguments

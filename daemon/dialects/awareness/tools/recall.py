@@ -134,7 +134,7 @@ class Recall:
         self._toolkit = toolkit
 
     async def __call__(self, arguments: RecallArguments, context: Context) -> Recalled:
-        question = self._question(arguments, context)
+        question = await self._question(arguments, context)
         found, cards = await self._search(question)
         weakness = _weakness(found) if question.mode == "auto" else ""
         structured = (
@@ -160,7 +160,7 @@ class Recall:
             **extra,
         )
 
-    def _question(self, arguments: RecallArguments, context: Context) -> RecallQuestion:
+    async def _question(self, arguments: RecallArguments, context: Context) -> RecallQuestion:
         text = arguments.semantic_query.strip()
         if not text:
             raise InvalidArgument("semantic_query: must not be empty")
@@ -181,7 +181,7 @@ class Recall:
         elif keyword_weight is not None and vector_weight is None:
             vector_weight = 1.0 - keyword_weight
         return RecallQuestion(
-            reader=memory.to_read(self._toolkit, context, arguments.memory_id),
+            reader=await memory.to_read(self._toolkit, context, arguments.memory_id),
             text=text,
             keywords=arguments.keyword_query.strip() or None,
             mode=mode,

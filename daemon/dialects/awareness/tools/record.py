@@ -239,7 +239,8 @@ class Record:
         status = status_named(arguments.status, TASK_STATUSES)
         if not status:
             raise InvalidArgument("status: is required by action='update_task'")
-        bank = memory.to_read(self._toolkit, context, arguments.memory_id).bank
+        reader = await memory.to_read(self._toolkit, context, arguments.memory_id)
+        bank = reader.bank
         try:
             task = await self._toolkit.engine.change_task(bank, arguments.task_id, status=status)
         except (BankNotFound, NotFound):

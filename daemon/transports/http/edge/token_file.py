@@ -35,7 +35,7 @@ from msgspec import Struct, field
 from daemon.exit_codes import CANNOT_CREATE, CONFIG, Exit
 from daemon.tools.authority import Principal
 from protocol.lifecycle import explain
-from store.sqlite.files import create_private, replace_file
+from store.files import create_private, replace_file
 
 SHORTEST_SECRET: Final = 32
 LARGEST_FILE: Final = 1024 * 1024

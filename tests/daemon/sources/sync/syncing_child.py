@@ -15,10 +15,10 @@ from daemon.config.sources import check_definition
 from daemon.sources.connectors.factories import Connectors
 from daemon.sources.sync.keeper import Sources
 from daemon.sources.sync.run import RunOptions
+from store.clock import wall_clock
 from store.engine import Engine
-from store.sqlite.catalogue import wall_clock
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import open_engine
-from store.sqlite.search.hybrid import HybridRanking
 from tests.support.embedder import FakeEmbedder
 
 STEPS = ("source_files", "count_synced", "sync_documents", "settle")

@@ -9,8 +9,8 @@ import pytest
 
 from daemon.sources.sync import run
 from daemon.sources.sync.run import RunOptions
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import open_engine
-from store.sqlite.search.hybrid import HybridRanking
 from tests.daemon.sources.sync.syncing_child import sources_over
 from tests.support.embedder import FakeEmbedder
 

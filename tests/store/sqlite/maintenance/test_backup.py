@@ -53,7 +53,7 @@ async def test_a_restored_backup_is_the_bank_as_it_was(
 async def test_a_damaged_backup_is_not_restored(engine: EmbeddedEngine) -> None:
     await fill_bank(engine)
     made = await engine.back_up("w")
-    file = engine._banks.backups(engine.bank("w")) / f"{made.name}.db"
+    file = engine._registry.backups(await engine.bank("w")) / f"{made.name}.db"
     content = bytearray(file.read_bytes())
     at = content.index(b"memory 7 ")
     content[at] ^= 1
@@ -72,7 +72,7 @@ async def test_a_damaged_bank_can_be_restored(tmp_path: Path, clock: Clock) -> N
         await fill_bank(engine)
         total = (await engine.recent("w")).total
         made = await engine.back_up("w")
-        path = engine._banks.directory(engine.bank("w")) / "bank.db"
+        path = engine._registry.directory(await engine.bank("w")) / "bank.db"
     path.write_bytes(b"garbage" * 5000)
 
     async with open_engine(tmp_path / "data", ranking=PlainRanking, now=clock) as engine:
@@ -157,7 +157,7 @@ async def test_a_put_during_a_restore_is_in_the_bank_or_in_a_backup(
 
     assert acknowledged
     kept = {item.id for item in (await engine.recent("w", limit=5000)).items}
-    for file in engine._banks.backups(engine.bank("w")).glob("*.db"):
+    for file in engine._registry.backups(await engine.bank("w")).glob("*.db"):
         kept |= run_on_file(file, item_ids)
     assert acknowledged - kept == set()
 

@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+from store.bank import OpenBank
 from store.embedding.hashed import HashedFeatures
 from store.errors import (
     EraseIncomplete,
@@ -17,10 +18,9 @@ from store.errors import (
     StoreError,
 )
 from store.model import NewDocument, NewMemory
+from store.search.hybrid import HybridRanking
 from store.sqlite.engine import EmbeddedEngine, open_engine
 from store.sqlite.maintenance import erase
-from store.sqlite.open_bank import OpenBank
-from store.sqlite.search.hybrid import HybridRanking
 from tests.store.sqlite.test_cancellation import cancelled_scope, cancelled_task
 from tests.support.clock import Clock
 from tests.support.plain_ranking import PlainRanking
@@ -67,7 +67,7 @@ async def test_two_resets_at_once_while_vectors_are_made_both_end(tmp_path: Path
     ) as engine:
         await engine.put("w", NewMemory(text="first"))
         await engine.settle("w")
-        async with engine._banks.use("w") as opened, anyio.create_task_group() as group:
+        async with engine._registry.use("w") as opened, anyio.create_task_group() as group:
             await engine.put_many("w", [NewMemory(text=f"memory {n}") for n in range(200)])
             group.start_soon(engine._ranking.reset, opened)
             group.start_soon(engine._ranking.reset, opened)
@@ -239,15 +239,15 @@ async def test_a_directory_beside_a_bank_is_left_alone_by_an_erase(
     async with open_engine(tmp_path, ranking=PlainRanking, now=clock) as engine:
         put = await engine.put("w", NewMemory(text=f"{MARKER} is here"))
         await engine.back_up("w")
-        bank = engine.bank("w")
-        for place in (engine._banks.directory(bank), engine._banks.backups(bank)):
+        bank = await engine.bank("w")
+        for place in (engine._registry.directory(bank), engine._registry.backups(bank)):
             (place / "somebody's").mkdir()
 
         await engine.erase("w", [put.id])
 
         assert residue(tmp_path) == []
         assert engine.health().degraded == ()
-        assert (engine._banks.directory(bank) / "somebody's").is_dir()
+        assert (engine._registry.directory(bank) / "somebody's").is_dir()
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "no"), IsADirectoryError(21, "no")])
@@ -291,7 +291,7 @@ async def test_health_speaks_of_an_unfinished_erase_in_a_bank_that_cannot_be_ope
             patch.setattr(erase, "finish", full)
             with pytest.raises(StorageFull):
                 await engine.erase("w", [put.id])
-        path = engine._banks.directory(engine.bank("w")) / "bank.db"
+        path = engine._registry.directory(await engine.bank("w")) / "bank.db"
     path.write_bytes(b"garbage" * 1000)
 
     async with open_engine(tmp_path, ranking=PlainRanking, now=clock) as engine:
@@ -306,7 +306,7 @@ async def test_files_of_a_deleted_bank_that_cannot_be_removed_do_not_keep_the_en
     async with open_engine(tmp_path, ranking=PlainRanking, now=clock) as engine:
         await engine.create_bank("w")
         await engine.put("other", NewMemory(text="not its business"))
-        in_its_place = tmp_path / "banks" / engine.bank("w").id
+        in_its_place = tmp_path / "banks" / (await engine.bank("w")).id
         in_its_place.write_text("a file where a directory should be")
         with pytest.raises(StorageError):
             await engine.delete_bank("w")
@@ -319,7 +319,7 @@ async def test_files_of_a_deleted_bank_that_cannot_be_removed_do_not_keep_the_en
     in_its_place.unlink()
     async with open_engine(tmp_path, ranking=PlainRanking, now=clock) as engine:
         assert engine.health().degraded == ()
-        assert [bank.name for bank in engine.banks()] == ["other"]
+        assert [bank.name for bank in await engine.banks()] == ["other"]
 
 
 async def test_a_backup_that_the_file_system_refuses_is_an_error_of_the_engine(

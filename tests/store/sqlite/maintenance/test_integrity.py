@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from store.database import Connection
 from store.errors import (
     StorageDamaged,
 )
@@ -12,7 +13,6 @@ from store.model import (
     NewMemory,
     Query,
 )
-from store.sqlite.connection import Connection
 from store.sqlite.engine import EmbeddedEngine
 from tests.store.sqlite.maintenance.contents import fill_bank
 
@@ -42,7 +42,7 @@ async def test_each_fault_is_found_by_its_name_and_repaired(
     def damage(connection: Connection) -> None:
         connection.execute(FAULTS[fault])
 
-    async with engine._banks.use("w") as opened:
+    async with engine._registry.use("w") as opened:
         await opened.database.write(damage)
 
     assert fault in {problem.name for problem in (await engine.check("w")).problems}
@@ -69,7 +69,7 @@ async def test_a_vector_with_no_number_in_it_is_found_and_made_anew(
             " WHERE item = (SELECT min(item) FROM vectors)"
         )
 
-    async with engine._banks.use("w") as opened:
+    async with engine._registry.use("w") as opened:
         await opened.database.write(damage)
 
     found = (await engine.check("w")).problems
@@ -99,7 +99,7 @@ async def test_a_damaged_profile_is_found_and_put_aside(engine: EmbeddedEngine, 
     def damage(connection: Connection) -> None:
         connection.execute(f"UPDATE profiles SET {fault} WHERE agent_role = 'dev'")
 
-    async with engine._banks.use("w") as opened:
+    async with engine._registry.use("w") as opened:
         await opened.database.write(damage)
         directory = opened.directory
 
@@ -121,7 +121,7 @@ async def test_a_damaged_row_is_never_returned_and_is_put_aside_by_repair(
     def damage(connection: Connection) -> None:
         connection.execute("UPDATE items SET text = CAST(x'ff686579' AS TEXT)")
 
-    async with engine._banks.use("w") as opened:
+    async with engine._registry.use("w") as opened:
         await opened.database.write(damage)
         directory = opened.directory
 
@@ -142,7 +142,7 @@ async def test_a_rebuild_makes_words_and_vectors_again(engine: EmbeddedEngine) -
     def lose(connection: Connection) -> None:
         connection.execute("DELETE FROM words")
 
-    async with engine._banks.use("w") as opened:
+    async with engine._registry.use("w") as opened:
         await opened.database.write(lose)
     checked = await engine.rebuild("w")
 

@@ -26,6 +26,7 @@ from tests.support.clock import Clock
 from tests.support.plain_ranking import PlainRanking
 
 pytestmark = pytest.mark.anyio
+BOTH_ENGINES = True
 
 MARKERS = [f"marker{n:03d}qxj" for n in range(200)]
 
@@ -56,11 +57,12 @@ async def fill(engine: EmbeddedEngine) -> list[str]:
     return ids
 
 
+@pytest.mark.embedded
 async def test_two_hundred_markers_leave_no_byte_in_any_file(
     engine: EmbeddedEngine, tmp_path: Path
 ) -> None:
     ids = await fill(engine)
-    snapshot = engine._banks.directory(engine.bank("w")) / "vectors.snapshot"
+    snapshot = engine._registry.directory(await engine.bank("w")) / "vectors.snapshot"
     snapshot.write_bytes(b"graph of marker007qxj")
     assert len(residue(tmp_path)) == 200
 
@@ -76,6 +78,7 @@ async def test_two_hundred_markers_leave_no_byte_in_any_file(
     assert engine.health().degraded == ()
 
 
+@pytest.mark.embedded
 async def test_a_tombstone_holds_time_and_reason_but_no_content(
     engine: EmbeddedEngine, clock: Clock
 ) -> None:
@@ -85,7 +88,7 @@ async def test_a_tombstone_holds_time_and_reason_but_no_content(
     def look(connection: Connection) -> list[tuple[object, ...]]:
         return connection.execute("SELECT * FROM tombstones").fetchall()
 
-    async with engine._banks.use("w") as opened:
+    async with engine._registry.use("w") as opened:
         assert await opened.database.read(look) == [
             (put.id, "memory", clock.now, clock.now, "person asked")
         ]
@@ -113,6 +116,7 @@ async def test_a_document_and_quotations_of_it_are_erased(
     assert (await engine.cards("w"))[1] == 1
 
 
+@pytest.mark.embedded
 async def test_forgotten_things_can_be_erased_together(
     engine: EmbeddedEngine, tmp_path: Path
 ) -> None:
@@ -125,12 +129,13 @@ async def test_forgotten_things_can_be_erased_together(
     assert residue(tmp_path) == []
 
 
+@pytest.mark.embedded
 async def test_with_a_reader_open_an_erase_says_it_is_not_done_and_is_done_later(
     engine: EmbeddedEngine, tmp_path: Path
 ) -> None:
     engine.erase_wait_seconds = 0.3
     ids = await fill(engine)
-    path = engine._banks.directory(engine.bank("w")) / "bank.db"
+    path = engine._registry.directory(await engine.bank("w")) / "bank.db"
     reader = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM items").fetchone()
@@ -203,7 +208,7 @@ async def test_a_damaged_export_is_refused_and_nothing_is_written(
     with pytest.raises(ImportRefused):
         await engine.import_file("other", path)
 
-    assert [bank.name for bank in engine.banks()] == ["w"]
+    assert [bank.name for bank in await engine.banks()] == ["w"]
 
 
 @pytest.mark.parametrize(

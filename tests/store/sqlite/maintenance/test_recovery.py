@@ -57,7 +57,7 @@ async def test_orphaned_banks_are_reported_and_recovered_with_their_names_and_se
 
     async with opened(tmp_path) as engine:
         assert "banks-orphaned" in engine.health().degraded
-        assert engine.banks() == []
+        assert (await engine.banks()) == []
         with pytest.raises(BankNotFound):
             await engine.recent("notes")
 
@@ -67,10 +67,10 @@ async def test_orphaned_banks_are_reported_and_recovered_with_their_names_and_se
         assert recovered.refused == ()
         assert await texts(engine, "notes") == ["in notes"]
         assert await texts(engine, "work") == ["in work"]
-        assert engine.bank("work").quota_bytes == 10_000_000
+        assert (await engine.bank("work")).quota_bytes == 10_000_000
         assert "banks-orphaned" not in engine.health().degraded
     async with opened(tmp_path) as engine:
-        assert [bank.name for bank in engine.banks()] == ["notes", "work"]
+        assert [bank.name for bank in await engine.banks()] == ["notes", "work"]
 
 
 @pytest.mark.parametrize("loss", ["deleted", "emptied", "zeroed", "overwritten"])
@@ -90,9 +90,9 @@ async def test_a_lost_or_damaged_catalogue_is_replaced_by_its_backup(
             catalogue.write_bytes(secrets.token_bytes(8192))
 
     async with opened(tmp_path) as engine:
-        assert [bank.name for bank in engine.banks()] == ["notes", "work"]
+        assert [bank.name for bank in await engine.banks()] == ["notes", "work"]
         assert await texts(engine, "work") == ["in work"]
-        assert engine.bank("work").quota_bytes == 10_000_000
+        assert (await engine.bank("work")).quota_bytes == 10_000_000
         assert "catalogue-replaced" in engine.health().degraded
     async with opened(tmp_path) as engine:
         assert engine.health().degraded == ()
@@ -128,10 +128,10 @@ async def test_a_backup_from_before_a_rename_and_a_deletion_brings_neither_back(
     (tmp_path / "catalogue.db").unlink()
 
     async with opened(tmp_path) as engine:
-        assert [bank.name for bank in engine.banks()] == ["office"]
+        assert [bank.name for bank in await engine.banks()] == ["office"]
         assert "banks-orphaned" in engine.health().degraded
         await engine.recover_banks()
-        assert [bank.name for bank in engine.banks()] == ["new", "office"]
+        assert [bank.name for bank in await engine.banks()] == ["new", "office"]
 
 
 async def test_a_recovered_bank_whose_name_is_taken_gets_another_one(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ async def test_directories_that_are_not_banks_are_refused_by_name_and_left_alone
         ((directory, reason),) = recovered.refused
         assert directory == "f" * 32
         assert "another program" in reason
-        assert [bank.name for bank in engine.banks()] == ["notes", "work"]
+        assert [bank.name for bank in await engine.banks()] == ["notes", "work"]
 
     assert (foreign / "bank.db").read_bytes() == before
 
@@ -173,7 +173,7 @@ async def test_directories_that_are_not_banks_are_refused_by_name_and_left_alone
 async def test_an_interrupted_deletion_does_not_come_back_as_an_orphan(tmp_path: Path) -> None:
     await filled(tmp_path)
     async with opened(tmp_path) as engine:
-        id = engine.bank("notes").id
+        id = (await engine.bank("notes")).id
     # The process was killed after the directory was marked and before its files were removed.
     (tmp_path / "banks" / id).rename(tmp_path / "banks" / f"{id}.deleted")
     lose_catalogue(tmp_path, with_backup=True)
@@ -186,7 +186,7 @@ async def test_an_interrupted_deletion_does_not_come_back_as_an_orphan(tmp_path:
 async def test_a_bank_file_without_our_mark_is_refused_and_not_written_to(tmp_path: Path) -> None:
     await filled(tmp_path)
     async with opened(tmp_path) as engine:
-        id = engine.bank("notes").id
+        id = (await engine.bank("notes")).id
     file = tmp_path / "banks" / id / "bank.db"
     file.unlink()
     with sqlite3.connect(file) as connection:
@@ -206,7 +206,7 @@ async def test_a_bank_with_a_view_in_the_place_of_a_table_is_refused(tmp_path: P
     """A recursive view would keep `check` and every search busy for ever."""
     await filled(tmp_path)
     async with opened(tmp_path) as engine:
-        id = engine.bank("notes").id
+        id = (await engine.bank("notes")).id
     with sqlite3.connect(tmp_path / "banks" / id / "bank.db") as connection:
         connection.execute("DROP TABLE profiles")
         connection.execute(

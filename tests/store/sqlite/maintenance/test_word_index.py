@@ -94,7 +94,7 @@ async def test_damage_to_the_word_index_is_found_and_repaired(
 ) -> None:
     async with open_engine(tmp_path, ranking=PlainRanking, now=Clock()) as engine:
         await engine.put_many("w", [NewMemory(text=text_of(number)) for number in range(ITEMS)])
-        async with engine._banks.use("w") as opened:
+        async with engine._registry.use("w") as opened:
             before = await opened.database.read(_blocks)
             await opened.database.write(lambda connection: damage(connection, seed))
             assert await opened.database.read(_blocks) != before
@@ -128,7 +128,7 @@ async def test_errors_that_only_damage_causes_are_reported_as_damage(
     def work(connection: Connection) -> None:
         raise error
 
-    async with engine._banks.use("w") as opened:
+    async with engine._registry.use("w") as opened:
         for run in (opened.database.read, opened.database.write, opened.database.maintain):
             with pytest.raises(StorageDamaged):
                 await run(work)
@@ -143,7 +143,7 @@ async def test_a_programming_error_in_an_intact_bank_is_not_called_damage(
     def work(connection: Connection) -> None:
         raise TypeError("a bug")
 
-    async with engine._banks.use("w") as opened:
+    async with engine._registry.use("w") as opened:
         for run in (opened.database.read, opened.database.write, opened.database.maintain):
             with pytest.raises(TypeError):
                 await run(work)
@@ -157,7 +157,7 @@ async def test_a_check_does_not_use_the_connection_that_writes(engine: EmbeddedE
     def busy(connection: Connection) -> None:
         assert proceed.wait(30)
 
-    async with engine._banks.use("w") as opened, anyio.create_task_group() as group:
+    async with engine._registry.use("w") as opened, anyio.create_task_group() as group:
         group.start_soon(opened.database.maintain, busy)
         await anyio.wait_all_tasks_blocked()
         try:

@@ -139,7 +139,7 @@ async def test_init_with_a_read_only_token_reads_and_writes_nothing(
         "/tools/awareness_init", json={"memory_id": "nobody-made-it"}, headers=bearer("reader")
     )
     assert "not found" in missing.text
-    assert [bank.name for bank in toolkit.engine.banks()] == ["default"]
+    assert [bank.name for bank in await toolkit.engine.banks()] == ["default"]
 
 
 async def test_the_error_for_a_bank_without_grant_does_not_reveal_its_existence(web: Web) -> None:

@@ -50,7 +50,7 @@ async def test_the_memory_id_header_selects_the_memory(
 
     (item,) = (await toolkit.engine.timeline(f"project-{way}", limit=5)).items
     assert item.role == "builder"
-    assert "named" in {bank.name for bank in toolkit.engine.banks()}
+    assert "named" in {bank.name for bank in await toolkit.engine.banks()}
 
 
 @pytest.mark.parametrize("way", WAYS)
