@@ -5,7 +5,10 @@
 FROM python:3.12-slim AS build
 COPY . /source
 RUN python -m venv /opt/recalld \
-    && /opt/recalld/bin/pip install --no-cache-dir --disable-pip-version-check /source
+    && /opt/recalld/bin/pip install --no-cache-dir --disable-pip-version-check \
+        --require-hashes --requirement /source/scripts/requirements/recalld.txt \
+    && /opt/recalld/bin/pip install --no-cache-dir --disable-pip-version-check \
+        --no-deps --no-build-isolation /source
 
 FROM python:3.12-slim
 RUN useradd --no-log-init --create-home --uid 1000 recalld \

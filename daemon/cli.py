@@ -151,7 +151,18 @@ def _ctx(chosen: SimpleNamespace) -> int:
         options = SimpleNamespace(spawned=False, ready_fd=None, no_http=False)
         return _serve("serve", options, settings)
 
-    callbacks = Callbacks(administer_source=_administer_source, call_tool=call, serve=serve)
+    def complete(shell: str) -> list[str]:
+        from daemon.commandline.completion import script
+
+        return script(shell)
+
+    callbacks = Callbacks(
+        administer_source=_administer_source,
+        administer_bank=_administer_bank,
+        call_tool=call,
+        serve=serve,
+        complete=complete,
+    )
     return run_ctx(chosen, callbacks)
 
 

@@ -55,6 +55,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PAGE_LIMIT: Final = 5_000
 OFFSET_LIMIT: Final = 2**31
+PASSAGES_LIMIT: Final = 20  # each costs a tenth of a second at most
 # Each metadata member and each word of a filter becomes a condition in SQL. SQLite allows about
 # 1,000 of them in one expression.
 FILTER_LIMIT: Final = 200
@@ -255,6 +256,7 @@ def checked_query(query: Query) -> Query:
     fields["filters"] = checked_filters(filters)
     plain = _converted(Query, fields, "")
     check_range("limit", plain.limit, 1, PAGE_LIMIT)
+    check_range("passages", plain.passages, 0, PASSAGES_LIMIT)
     check_weight("keyword_weight", plain.keyword_weight)
     check_weight("vector_weight", plain.vector_weight)
     return plain

@@ -117,8 +117,22 @@ def _simple(ctx: Context) -> None:
     if not bare:
         raise NotApplicable("every prompt requires arguments")
     for found in bare:
-        if get(ctx, found.get("name")).code != -32021:  # it needs a capability of the client
-            messages(ctx, found.get("name"))
+        if get(ctx, found.get("name"), {}).code != -32021:  # it needs a capability of the client
+            messages(ctx, found.get("name"), {})
+
+
+@case("P02e")
+def _arguments_absent(ctx: Context) -> None:
+    ctx.require("prompts")
+    tried = 0
+    for found in ctx.facts.prompts:
+        if required(found) or get(ctx, found.get("name"), {}).kind == "error":
+            continue
+        tried += 1
+        frame = ctx.peer.call("prompts/get", {"name": found.get("name")})
+        need(frame.kind == "result", f"without arguments: {show(frame.raw)}")
+    if not tried:
+        raise NotApplicable("no prompt can be had with empty arguments")
 
 
 @case("P02b")

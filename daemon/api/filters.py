@@ -1,11 +1,10 @@
 """Filters that lists, searches and bulk operations of the API share."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
 
-from daemon.tools.errors import ArgumentsRefused
+from daemon.tools.toolkit import milliseconds
 from store.model import Filters, Kind
 
 
@@ -48,17 +47,6 @@ class FilterArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 #: The names of the filters, for arguments that contain them beside others.
 NAMES: tuple[str, ...] = FilterArguments.__struct_fields__
-
-
-def milliseconds(field: str, text: str) -> int:
-    """A time in ISO 8601 as unix milliseconds; without an offset it is UTC."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ArgumentsRefused(
-            f"{field}: {text[:40]!r} is not a time in ISO 8601, such as 2026-11-16T10:00:00Z"
-        ) from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _milliseconds(field: str, text: str | None) -> int | None:

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from daemon.api.filters import FilterArguments, is_empty, milliseconds
+from daemon.api.filters import FilterArguments, is_empty
 from daemon.api.operation import Operation, operation
 from daemon.api.views import Memory, cursor_of, memory_of, position_of, version_of
 from daemon.tools.answer_size import fitting
 from daemon.tools.authority import authorise
 from daemon.tools.context import Context
 from daemon.tools.errors import ArgumentsRefused
-from daemon.tools.toolkit import Toolkit, iso, provenance
+from daemon.tools.toolkit import Toolkit, iso, milliseconds, provenance
 from store.errors import ItemChanged
 from store.model import Forgotten, NewMemory
 from store.undo import moved_to

@@ -60,12 +60,25 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
     sync.add_argument(
         "--progress", choices=("auto", "json", "none"), default="auto", help="form of progress"
     )
+    for name, which in (("since", "at or after"), ("until", "at or before")):
+        sync.add_argument(
+            f"--{name}", type=moment, metavar="TIME", help=f"only files changed {which} TIME"
+        )
+    sync.add_argument("--limit", type=int, metavar="N", help="at most N changed files")
     verb("cancel", "cancel the running sync of a source")
     watch = verb("watch", "keep a source up to date while the daemon runs")
     watch.add_argument("--off", action="store_true", help="stop watching it")
     verb("test", "check that a source can be read; changes nothing")
     remove = verb("remove", "remove a source and its documents from the index")
     remove.add_argument("--keep", action="store_true", help="keep the documents")
+
+
+def moment(text: str) -> int:
+    """A date or time such as 2026-11-16 or 2026-11-16T10:30:00Z, as unix milliseconds."""
+    from datetime import UTC, datetime
+
+    found = datetime.fromisoformat(text)  # a ValueError becomes a usage error
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def run(chosen: SimpleNamespace, settings: Settings, run_locally: LocalRunner) -> int:
@@ -107,6 +120,9 @@ def _build_request(chosen: SimpleNamespace) -> Request:
             for name in ("dry_run", "full", "allow_deletions"):
                 request[name] = given[name]
             request["vectors"] = not given["no_vectors"]
+            for name in ("since", "until", "limit"):
+                if given.get(name) is not None:
+                    request[name] = given[name]
         case "watch":
             request["off"] = given["off"]
         case "remove":

@@ -21,7 +21,7 @@ from daemon.tools.dialect import Dialect
 from daemon.tools.errors import ArgumentsRefused, ScriptFailed, ScriptTimedOut
 from daemon.tools.progress import counted
 from daemon.tools.specification import LONG_CALL_SECONDS, NoArguments, ToolSpec
-from daemon.tools.toolkit import Toolkit, full_text, iso, provenance
+from daemon.tools.toolkit import Toolkit, full_text, iso, milliseconds, provenance
 from protocol.mcp import CallToolResult, error_result
 from store.errors import BankNotFound, NotFound
 from store.model import Document, DocumentHeader, Filters, Found, Hit, Item, NewDocument, Query
@@ -32,6 +32,7 @@ MOST: Final = 1000
 #: hits per row.
 CHUNKS_PER_DOCUMENT: Final = 3
 MOST_HITS: Final = 5000
+PASSAGES: Final = 3  # documents whose snippet is chosen by meaning; each costs some milliseconds
 #: Reasons in the engine's health for which stored documents may not be found.
 FAULTS: Final = frozenset({"embedder-failed", "indexing-stopped", "items-damaged"})
 TITLE_LENGTH: Final = 80
@@ -44,6 +45,9 @@ class SearchArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     mode: Literal["keyword", "semantic", "hybrid"] = "keyword"
     limit: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     source: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    # Not in the schema for agents, which is that of the document; `ctx search` uses them.
+    since: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    explain: bool = False
 
 
 class GetArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,6 +85,7 @@ class Row(Struct, frozen=True, kw_only=True):
     score: float
     snippet: str
     source_url: str | None
+    score_parts: Mapping[str, float] | UnsetType = UNSET  # with `explain`
 
 
 class Rows(Struct, frozen=True, kw_only=True):
@@ -117,6 +122,7 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context)
         raise ArgumentsRefused("query: must not be empty")
     limit = toolkit.final_limit if arguments.limit is UNSET else min(MOST, arguments.limit)
     sources = () if arguments.source is UNSET else (arguments.source,)
+    since = None if arguments.since is UNSET else milliseconds("since", arguments.since)
     wanted = limit * CHUNKS_PER_DOCUMENT
     while True:
         query = Query(
@@ -124,7 +130,9 @@ async def search(toolkit: Toolkit, arguments: SearchArguments, context: Context)
             text=arguments.query,
             mode=arguments.mode,
             limit=min(wanted, MOST_HITS),
-            filters=Filters(sources=sources),
+            filters=Filters(sources=sources, since=since),
+            explain=arguments.explain,
+            passages=min(limit, PASSAGES),
         )
         try:
             found = await toolkit.engine.search(query)
@@ -164,6 +172,7 @@ def _row(hit: Hit, documents: Mapping[str, DocumentHeader]) -> tuple[tuple[float
     """A row and its sort key, which does not depend on the other rows."""
     item, score = hit.item, round(hit.score, 4)
     document = documents.get(item.document or "")
+    parts = UNSET if hit.parts is None else {k: round(v, 4) for k, v in hit.parts.items()}
     if document is None:
         row = Row(
             id=item.id,
@@ -173,6 +182,7 @@ def _row(hit: Hit, documents: Mapping[str, DocumentHeader]) -> tuple[tuple[float
             score=score,
             snippet=hit.snippet,
             source_url=None,
+            score_parts=parts,
         )
     else:
         row = Row(
@@ -183,6 +193,7 @@ def _row(hit: Hit, documents: Mapping[str, DocumentHeader]) -> tuple[tuple[float
             score=score,
             snippet=hit.snippet,
             source_url=_url(document, item),
+            score_parts=parts,
         )
     newest = document.updated_at if document else item.updated_at
     return (-score, -newest, row.id), row
@@ -222,7 +233,7 @@ def of_document(document: Document) -> Whole:
         title=document.title or document.source_id,
         body=document.body,
         source_url=document.url,
-        updated_at=iso(document.updated_at),
+        updated_at=_time(document.updated_at),
     )
 
 
@@ -236,8 +247,13 @@ def of_item(item: Item) -> Whole:
         title=_title(item),
         body=full_text(item),
         source_url=None,
-        updated_at=iso(item.updated_at),
+        updated_at=_time(item.updated_at),
     )
+
+
+def _time(milliseconds: int) -> str:
+    """A time as the Context Harness document shows it, without a fraction if there is none."""
+    return iso(milliseconds).replace(".000Z", "Z")
 
 
 def title_of(body: str) -> str:

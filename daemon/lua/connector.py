@@ -7,6 +7,7 @@ source: a document that is missing in it has been deleted.
 """
 
 import os
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,9 @@ from typing import Any, Final, cast
 import anyio
 import anyio.to_thread
 import msgspec
+from msgspec import Struct
 
+from daemon.config import Settings
 from daemon.config.scripts import ScriptEntry, Scripts
 from daemon.lua.host import ScriptHost, no_memory
 from daemon.lua.process import LuaMissing, ProcessLost, ScriptProcess
@@ -32,7 +35,7 @@ from daemon.sources.connectors.connector import (
     SourceUnavailable,
     Unlisted,
 )
-from daemon.sources.definition import Definition
+from daemon.sources.definition import Definition, make_definition
 
 RESULT_BYTES: Final = 24 * 1024 * 1024
 MEMORY_BYTES: Final = 512 * 1024 * 1024
@@ -115,6 +118,37 @@ class ScriptConnector:
         if not isinstance(found, list):
             raise SourceUnavailable(f"{script.path.name}: scan must return an array of documents")
         return cast("list[Any]", found)
+
+
+class ScanTrial(Struct, kw_only=True):
+    """The outcome of one scan that stores nothing."""
+
+    documents: list[Listed] = []
+    problems: list[str] = []
+    seconds: float = 0.0
+
+
+async def try_connector(path: Path, settings: Settings) -> ScanTrial:
+    """Run the scan of a connector once, with the keys of its source if it is configured."""
+    trial, started = ScanTrial(), time.monotonic()
+    try:
+        connector = await script_connectors(settings.scripts)(_definition_of(path, settings))
+        async for entry in connector.entries():
+            if isinstance(entry, Listed):
+                trial.documents.append(entry)
+            else:
+                trial.problems.append(f"{entry.source_id}: {entry.reason}")
+    except SourceUnavailable as error:
+        trial.problems.append(str(error))
+    trial.seconds = time.monotonic() - started
+    return trial
+
+
+def _definition_of(path: Path, settings: Settings) -> Definition:
+    for name, given in settings.sources.items():
+        if given["kind"] == "script" and Path(given["path"]) == path:
+            return make_definition(name, given, is_from_file=True)
+    return Definition(name=path.stem, kind="script", path=str(path))
 
 
 def _is_below(source_id: str, path: str) -> bool:

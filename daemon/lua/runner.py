@@ -1,9 +1,10 @@
 """Runs scripts in a small pool of processes.
 
-Two idle processes are kept once scripts are in use, so that a call need not wait for a process to
-start, not even after the previous process had to be ended. More are started while all are busy, up
-to a limit; further calls wait. A process is ended when its script exceeds the time, when its caller
-goes away, and when it fails. Every run gets a fresh Lua state.
+Three idle processes are kept once scripts are in use, so that a call need not wait for a process
+to start, not even after the processes of two calls had to be ended and a busy machine takes a
+second to replace them. More are started while all are busy, up to a limit; further calls wait. A
+process is ended when its script exceeds the time, when its caller goes away, and when it fails.
+Every run gets a fresh Lua state.
 """
 
 from collections.abc import AsyncGenerator
@@ -20,7 +21,7 @@ from daemon.lua.sandbox.messages import Failed, Finished, MessageTooLarge, Run
 from daemon.tools.errors import ScriptFailed, ScriptTimedOut
 
 #: Idle processes that are kept.
-KEPT: Final = 2
+KEPT: Final = 3
 #: The time that a call waits for a free process.
 WAIT_SECONDS: Final = 30.0
 
@@ -97,7 +98,7 @@ class Runner:
             self._idle.append(process)
         else:
             await process.end()
-        if len(self._idle) + self._starting < KEPT and not self._is_closed:
+        for _ in range(KEPT - len(self._idle) - self._starting if not self._is_closed else 0):
             self._starting += 1
             self._tasks.start_soon(self._refill)
 

@@ -5,15 +5,21 @@ performs them for the owner. No dialect reaches them, so no agent can add or cha
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
-from msgspec import Struct, to_builtins
+import structlog
+from anyio.abc import TaskGroup
+from msgspec import Meta, Struct, to_builtins
 
+from daemon.exit_codes import LOCKED, Exit
 from daemon.sources.definition import Definition
 from daemon.sources.sync.keeper import Sources, SourceStatus
 from daemon.sources.sync.run import RunOptions
 from daemon.sources.sync.state import Outcome, RunProgress
 from daemon.tools.toolkit import iso
+from store.errors import StoreError
+
+log: Final = structlog.get_logger()
 
 #: The result of a verb: plain JSON, as `--json` prints it.
 Done = dict[str, Any]
@@ -64,10 +70,19 @@ class Sync(Verb, frozen=True, kw_only=True):
     full: bool = False
     allow_deletions: bool = False
     vectors: bool = True
+    # Unix milliseconds: only files that were changed between them.
+    since: int | None = None
+    until: int | None = None
+    limit: Annotated[int, Meta(ge=0)] = 0
 
     async def run(self, sources: Sources, following: Following) -> Done:
         options = RunOptions(
-            full=self.full, dry_run=self.dry_run, allow_deletions=self.allow_deletions
+            full=self.full,
+            dry_run=self.dry_run,
+            allow_deletions=self.allow_deletions,
+            since=self.since,
+            until=self.until,
+            limit=self.limit,
         )
         outcome = await sources.sync(
             self.name, options, progress=following, with_vectors=self.vectors
@@ -109,6 +124,24 @@ async def perform(verb: AnyVerb, sources: Sources, following: Following) -> Done
     return await verb.run(sources, following)
 
 
+def start_sync(sources: Sources, tasks: TaskGroup, name: str, options: RunOptions) -> None:
+    """Start a sync in the background; `Exit` if the source is unknown or its sync is running.
+
+    The source remembers the outcome and the error; `Show` returns them, and the progress.
+    """
+    sources.find(name)
+    if sources.is_running(name):
+        raise Exit(LOCKED, f"a sync of source {name!r} is running; wait for it, or cancel it")
+    tasks.start_soon(_run, sources, name, options)
+
+
+async def _run(sources: Sources, name: str, options: RunOptions) -> None:
+    try:
+        await sources.sync(name, options)
+    except (Exit, StoreError) as failure:
+        log.info("source.sync.ended", source=name, reason=type(failure).__name__)
+
+
 def describe(status: SourceStatus) -> Done:
     """A source as JSON, for the owner."""
     state, definition = status.state, status.definition
@@ -147,6 +180,7 @@ def counts(outcome: Outcome) -> Done:
         "unchanged": outcome.unchanged,
         "skipped": outcome.skipped,
         "failed": outcome.failed,
+        "postponed": outcome.postponed,
         "withheld_deletions": outcome.withheld,
         "withheld_reason": outcome.withheld_reason,
         "complete": outcome.is_complete,

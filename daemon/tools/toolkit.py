@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from daemon.tools.answer_size import ANSWER_BYTES
 from daemon.tools.context import Context
+from daemon.tools.errors import ArgumentsRefused
 from store.engine import Engine
 from store.model import Item, Provenance
 
@@ -72,6 +73,17 @@ def iso(milliseconds: int) -> str:
 
 #: Kinds whose title is part of their content; the text of a task may be empty.
 _TITLED: Final = frozenset({"card", "task", "risk", "skill"})
+
+
+def milliseconds(field: str, text: str) -> int:
+    """A time in ISO 8601 as unix milliseconds; without an offset it is UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentsRefused(
+            f"{field}: {text[:40]!r} is not a time in ISO 8601, such as 2026-11-16T10:00:00Z"
+        ) from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def full_text(item: Item) -> str:

@@ -32,8 +32,8 @@ PYTHON_PEERS: Final = {
     "mcp-1.25.0": ("mcp==1.25.0",),  # 2025-11-25
     # Retrieval peers of `scripts/bench.py recall --compare`.
     "recall-bm25": ("rank-bm25==0.2.2",),
-    "recall-chromadb": ("chromadb>=1.0,<2",),
-    "recall-mcp-memory-service": ("mcp-memory-service",),
+    "recall-chromadb": ("chromadb==1.5.9",),
+    "recall-mcp-memory-service": ("mcp-memory-service==12.2.0",),
 }
 
 NPM_PEERS: Final = {
@@ -52,7 +52,7 @@ NPM_PEERS: Final = {
     "codex": ("@openai/codex@0.166.0",),
     "gemini-cli": ("@google/gemini-cli@0.61.0",),
     "opencode": ("opencode-ai@1.18.33",),
-    "server-memory": ("@modelcontextprotocol/server-memory",),
+    "server-memory": ("@modelcontextprotocol/server-memory@2026.8.31",),
 }
 
 

@@ -1,7 +1,7 @@
 """The lines of an exported bank: their types, and the checks for a file that is to be imported."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Final, assert_never
+from typing import Annotated, Any, Final, assert_never, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -216,7 +216,9 @@ def _is_text(value: Any) -> bool:
 
 
 def _members(value: Any) -> Iterable[Any]:
-    return value.values() if type(value) is dict else value
+    if type(value) is dict:
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value)
 
 
 def _check_item(item: ItemRecord, documents: set[str]) -> None:

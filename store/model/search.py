@@ -50,6 +50,8 @@ class Query(Struct, frozen=True, kw_only=True):
     vector_weight: float | None = None
     min_score: float = 0.0
     explain: bool = False
+    #: The number of documents, from the first, whose snippet is a passage chosen by meaning too.
+    passages: int = 0
 
 
 class Hit(Struct, frozen=True, kw_only=True):

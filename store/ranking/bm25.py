@@ -32,30 +32,39 @@ def inverse_frequency(frequency: int, items: int) -> float:
 def bm25(
     terms: Sequence[Term], documents: Iterable[str], statistics: CorpusStatistics
 ) -> list[float]:
-    """The BM25 score of each document, given as its `index_text`.
+    """The BM25 score of each document, given as its `index_text`."""
+    return [score for score, _ in bm25_with_terms(terms, documents, statistics)]
 
-    A token that follows itself directly counts once, so that one substring count suffices.
+
+def bm25_with_terms(
+    terms: Sequence[Term], documents: Iterable[str], statistics: CorpusStatistics
+) -> list[tuple[float, int]]:
+    """The BM25 score of each document, and a bit for each significant term that it contains.
+
+    A significant term has the weight 1. A token that follows itself directly counts once, so that
+    one substring count suffices.
     """
-    weighed = [
-        (
-            f" {term.text} ",
-            term.weight
-            * inverse_frequency(statistics.frequencies.get(term.text, 0), statistics.items)
-            * (K1 + 1.0),
-        )
-        for term in terms
-    ]
+    weighed: list[tuple[str, float, int]] = []
+    bit = 1
+    for term in terms:
+        frequency = statistics.frequencies.get(term.text, 0)
+        gain = term.weight * inverse_frequency(frequency, statistics.items) * (K1 + 1.0)
+        is_significant = term.weight == 1.0
+        weighed.append((f" {term.text} ", gain, bit if is_significant else 0))
+        bit <<= is_significant
     average = max(statistics.average_length, 1.0)
-    scores: list[float] = []
+    scores: list[tuple[float, int]] = []
     for document in documents:
         padded = f" {document} "
         base = K1 * (1.0 - B + B * (padded.count(" ") - 1) / average)
         score = 0.0
-        for needle, gain in weighed:
+        found = 0
+        for needle, gain, mark in weighed:
             if needle in padded:
+                found |= mark
                 times = padded.count(needle)
                 score += gain * times / (times + base)
-        scores.append(score)
+        scores.append((score, found))
     return scores
 
 

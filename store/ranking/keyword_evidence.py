@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from store.ranking.bm25 import CorpusStatistics, bm25
+from store.ranking.bm25 import CorpusStatistics, bm25_with_terms
 from store.ranking.tokenizer import Term, index_text, tokens
 
 
@@ -29,11 +29,10 @@ class QueryWords:
         self.significant = [term.text for term in terms if term.weight == 1.0]
         self._phrase = index_text(asked)
         self._length = self._phrase.count(" ") + 1
-        # Only the ranking of turns uses these.
-        self._needles: list[tuple[int, str]] = []
+        # Only the ranking of turns uses terms and pairs.
+        self._for_turns = for_turns
         self._pairs: list[str] = []
         if for_turns:
-            self._needles = [(1 << at, f" {term} ") for at, term in enumerate(self.significant)]
             stops = {term.text for term in terms if term.weight < 1.0}
             self._pairs = [
                 f" {one} {two} "
@@ -43,23 +42,22 @@ class QueryWords:
 
     def weigh(self, indexed: Sequence[str], statistics: CorpusStatistics) -> list[KeywordEvidence]:
         """The evidence of each item, given as its `index_text`."""
-        scores = bm25(self.terms, indexed, statistics)
-        return [self._one(text, score) for text, score in zip(indexed, scores, strict=True)]
+        found = bm25_with_terms(self.terms, indexed, statistics)
+        return [self._one(text, *match) for text, match in zip(indexed, found, strict=True)]
 
-    def _one(self, text: str, score: float) -> KeywordEvidence:
-        padded = f" {text} "
+    def _one(self, text: str, score: float, terms: int) -> KeywordEvidence:
         is_phrase = is_exact = False
         if self._phrase in text:
-            if self._length > 1 and f" {self._phrase} " in padded:
+            if self._length > 1 and f" {self._phrase} " in f" {text} ":
                 size = text.count(" ") + 1
                 is_phrase = self._length > 2 or self._length * 3 >= size
                 is_exact = self._length * 5 >= size * 4
             elif self._phrase == text:
                 is_exact = is_phrase = bool(self._phrase)
-        terms = 0
-        for bit, needle in self._needles:
-            if needle in padded:
-                terms |= bit
         pairs = self._pairs
-        share = sum([pair in padded for pair in pairs]) / len(pairs) if pairs and terms else 0.0
+        terms = terms if self._for_turns else 0
+        if not pairs or not terms:
+            return KeywordEvidence(score, is_phrase, is_exact, terms, 0.0)
+        padded = f" {text} "
+        share = sum([pair in padded for pair in pairs]) / len(pairs)
         return KeywordEvidence(score, is_phrase, is_exact, terms, share)

@@ -34,8 +34,12 @@ def project(vectors: "NDArray[np.float32]") -> list[tuple[float, float]]:
         places = (1 - PULL) * places + PULL * places[near].mean(axis=1)
     places -= (places.max(axis=0) + places.min(axis=0)) / 2
     size = np.abs(places).max(axis=0)
-    places = np.round(places / np.where(size > 0, size, 1.0), DIGITS) + 0.0
-    return [(x, y) for x, y in places.tolist()]
+    places /= np.where(size > 0, size, 1.0)
+    return [(_rounded(places[row, 0]), _rounded(places[row, 1])) for row in range(count)]
+
+
+def _rounded(place: float) -> float:
+    return round(float(place), DIGITS) + 0.0  # 0.0, not -0.0
 
 
 def _signed(axes: "NDArray[np.float64]") -> "NDArray[np.float64]":

@@ -20,16 +20,24 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
+from msgspec.structs import replace
 
 from store import log
 from store.bank import OpenBank
 from store.clock import wall_clock
-from store.embedding.embedder import Embedder, TokenVectors, embedded_tokens
+from store.embedding.embedder import (
+    Embedder,
+    TokenEmbedder,
+    TokenVectors,
+    embedded,
+    embedded_tokens,
+)
 from store.embedding.hashed import HashedFeatures
 from store.embedding.selection import choose_embedder
 from store.errors import EmbedderFailed, StorageError
 from store.model import Found, Mode, Query, Stage
 from store.ranking.fusion import MEANINGFUL, SPELLING_ONLY, Weights
+from store.ranking.passages import Passages
 from store.ranking.turns import without_names
 from store.search.plan import answer
 from store.search.prepared_query import PreparedQuery, SemanticQuery
@@ -103,6 +111,9 @@ class HybridRanking:
         except EmbedderFailed:
             self._note_failed(degraded)
             found = await self._answer(bank, query, None, degraded)
+        else:
+            if meaning is not None and query.passages:
+                found = await self._with_passages(bank, query, meaning, found)
         index = self._of(bank).index
         is_behind = "vectors-pending" in degraded or index.has_stale_turns
         if meaning is not None and (meaning.cache.needs_graph or is_behind):
@@ -133,6 +144,27 @@ class HybridRanking:
         except EmbedderFailed:
             self._note_failed(set())
             return None
+
+    async def _with_passages(
+        self, bank: OpenBank, query: Query, meaning: SemanticQuery, found: Found
+    ) -> Found:
+        """Show the passages that answer; see `store.ranking.passages`.
+
+        Only with a model in this process: an endpoint would be sent some sixty texts per search.
+        """
+        if not isinstance(self._embedder, TokenEmbedder):
+            return found
+        passages = Passages(query.text, found.hits, query.passages)
+        texts = passages.texts()
+        if not texts:
+            return found
+        vector = self._query_vector(bank.bank.id, query.text, meaning.names)
+        try:
+            asked = await asyncio.wrap_future(vector)
+            vectors = await self._query_thread.call(partial(embedded, self._embedder, texts))
+        except EmbedderFailed:
+            return found  # the snippets by words stay
+        return replace(found, hits=passages.chosen(asked.vectors[0], vectors))
 
     async def written(self, bank: OpenBank) -> None:
         self._of(bank).index.note_written()

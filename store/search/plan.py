@@ -43,10 +43,10 @@ from store.vectors.tokens import closest_tokens
 POSTINGS: Final = 1_000  # rows of one term's posting list that are read
 FEW: Final = 2_000  # if a filter leaves at most so many items, all of them are compared
 SHORTLIST: Final = 40  # candidates by keywords, and by meaning; more for a larger limit
-TURNS_SHORTLIST: Final = 100  # in a hybrid search of a bank with turns of conversations
+TURNS_SHORTLIST: Final = 70  # in a hybrid search of a bank with turns of conversations
 MOST: Final = 0.75  # the share of unfiltered results that must pass the filter
 NEIGHBOURED: Final = 20  # candidates whose neighbours are considered
-TURNS_NEIGHBOURED: Final = 40  # in a bank with turns of conversations
+TURNS_NEIGHBOURED: Final = 30  # in a bank with turns of conversations
 MILLISECONDS_A_DAY: Final = 86_400_000.0
 
 

@@ -20,7 +20,7 @@ import anyio
 from store import log
 from store.bank import OpenBank
 from store.database import Connection
-from store.embedding.embedder import Embedder, Identity, TokenEmbedder, embedded_tokens
+from store.embedding.embedder import Embedder, Identity, TokenEmbedder, embedded, embedded_tokens
 from store.errors import EmbedderFailed, StoreError
 from store.files import errno_name
 from store.model import Stage
@@ -175,7 +175,11 @@ class BankIndex:
             self._names = None
 
     def _embed(self, batch: Sequence[PendingVector]) -> list[Computed]:
-        vectors, tokens = embedded_tokens(self._embedder, [pending.text for pending in batch])
+        texts = [pending.text for pending in batch]
+        if any(pending.turn for pending in batch):
+            vectors, tokens = embedded_tokens(self._embedder, texts)
+        else:
+            vectors, tokens = embedded(self._embedder, texts), None
         return [
             Computed(
                 vector,

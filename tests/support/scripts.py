@@ -74,6 +74,7 @@ def no_notes(note: Note) -> None:
 class _Query(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     query: Annotated[str, Meta(min_length=1)]
     limit: int = 12
+    mode: str = "keyword"
 
 
 class _Id(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -294,3 +294,9 @@ on_reply("logs-undeclared", "G02", "log messages without the capability")(
 on_reply("changes-undeclared", "T23b", "changes are notified without listChanged")(
     in_result("initialize", lambda r: r["capabilities"].update(tools={}))
 )
+
+
+@on_reply("prompts-need-arguments", "P02e", "a prompt without the member arguments is refused")
+def _(connection: Any, request: Any, reply: Any) -> Any:
+    absent = method(request) == "prompts/get" and "arguments" not in params(request)
+    return failure(reply, -32602) if absent else reply

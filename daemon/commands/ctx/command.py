@@ -17,6 +17,7 @@ from daemon.bridge import attach
 from daemon.commands import source, tool
 from daemon.commands.client import DaemonRefusedError
 from daemon.commands.client import call_tool as call_in_daemon
+from daemon.commands.ctx import connector, maintenance
 from daemon.commands.ctx.configuration import find, read
 from daemon.commands.ctx.toml_writing import write_toml
 from daemon.commands.execution import LocalRunner, execute
@@ -54,6 +55,9 @@ class Callbacks(SimpleNamespace):
     """The parts that import the engine; `daemon.cli` provides them."""
 
     administer_source: LocalRunner
+    administer_bank: LocalRunner
+    #: The lines of a completion script.
+    complete: Callable[[str], list[str]]
     #: Calls a Context Harness tool in this process.
     call_tool: Callable[[Settings, str, Mapping[str, Any]], dict[str, Any]]
     serve: Callable[[Settings], int]
@@ -87,8 +91,11 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
     sync.add_argument(
         "--progress", choices=("human", "json"), default="human", help="form of progress"
     )
-    for option in ("since", "until", "limit"):
-        sync.add_argument(f"--{option}", help="accepted; every sync compares the whole source")
+    for option, which in (("since", "at or after"), ("until", "at or before")):
+        sync.add_argument(
+            f"--{option}", type=source.moment, metavar="TIME", help=f"files changed {which} TIME"
+        )
+    sync.add_argument("--limit", type=int, metavar="N", help="at most N changed documents")
     search = verb("search", "search the documents")
     search.add_argument("query", help="search query")
     search.add_argument(
@@ -98,14 +105,27 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
         help="compare words, meaning, or both (keyword)",
     )
     search.add_argument("--source", help="only documents of this source")
+    search.add_argument("--since", metavar="TIME", help="only documents changed since then")
     search.add_argument("--limit", type=int, help="number of results")
+    search.add_argument("--explain", action="store_true", help="show the parts of each score")
     search.add_argument("--json", action="store_true", help="print JSON")
     get = verb("get", "print a document")
     get.add_argument("id", help="id of a document")
     get.add_argument("--json", action="store_true", help="print JSON")
+    embed = verb("embed", "compute the vectors that are missing, or all of them")
+    embed.add_argument("what", choices=("pending", "rebuild"), help="which vectors")
+    index = verb("index", "show the state of the index, or build it again")
+    index.add_argument("what", choices=("status", "rebuild"), help="what to do")
+    export = verb("export", "write documents and chunks as JSON, for the search of a static site")
+    export.add_argument("--output", metavar="FILE", help="file; standard output by default")
+    completions = verb("completions", "print a script for tab completion")
+    completions.add_argument("shell", choices=("bash", "zsh", "fish"), help="shell")
     serve = verb("serve", "run the server")
     protocols = serve.add_subparsers(dest="protocol", metavar="PROTOCOL", required=True)
     _config(protocols.add_parser("mcp", help="HTTP: MCP and REST"))
+    connectors = verbs.add_parser("connector", help="write and test Lua connectors")
+    _config(connectors)
+    connector.add_arguments(connectors)
     tools = verbs.add_parser("tool", help="write, test and list Lua tools")
     _config(tools)
     tool.add_arguments(tools, dest="tool_verb")
@@ -122,6 +142,9 @@ def _config(parser: "argparse.ArgumentParser") -> None:
 
 def run(given: Any, callbacks: Callbacks) -> int:
     """Run one command."""
+    if given.verb == "completions":
+        print_lines(callbacks.complete(given.shell))
+        return OK
     path = find(given.config, os.environ)
     if given.verb == "init" and not path.exists():
         _write_example(path)
@@ -141,6 +164,15 @@ def run(given: Any, callbacks: Callbacks) -> int:
             return _get(given, settings, callbacks)
         case "stats":
             return _stats(settings, callbacks)
+        case "embed" | "index" as verb:
+            perform = maintenance.on_bank(settings, callbacks.administer_bank)
+            act = maintenance.embed if verb == "embed" else maintenance.index
+            return act(given.what, perform)
+        case "export":
+            perform = maintenance.on_bank(settings, callbacks.administer_bank)
+            return maintenance.export(given.output, perform)
+        case "connector":
+            return connector.run(given, settings)
         case _:
             given.verb = given.tool_verb
             return tool.run(given, settings)
@@ -197,11 +229,6 @@ def _sources(settings: Settings, callbacks: Callbacks) -> int:
 
 
 def _sync(given: Any, settings: Settings, callbacks: Callbacks) -> int:
-    for option in ("since", "until", "limit"):
-        if getattr(given, option) is not None:
-            sys.stderr.write(
-                f"recalld: --{option} has no effect: every sync compares the whole source\n"
-            )
     names = _chosen(given.connector, settings)
     worst = OK
     for name in names:
@@ -213,6 +240,9 @@ def _sync(given: Any, settings: Settings, callbacks: Callbacks) -> int:
             full=given.full,
             allow_deletions=given.allow_deletions,
             no_vectors=False,
+            since=given.since,
+            until=given.until,
+            limit=given.limit,
             progress="none" if given.no_progress else _form(given.progress),
         )
         code = source.run(options, settings, callbacks.administer_source)
@@ -257,6 +287,10 @@ def _search(given: Any, settings: Settings, callbacks: Callbacks) -> int:
         arguments["limit"] = given.limit
     if given.source is not None:
         arguments["source"] = given.source.replace(":", "-")
+    if given.since is not None:
+        arguments["since"] = given.since
+    if given.explain:
+        arguments["explain"] = True
     found = _call(settings, callbacks, "search", arguments)
     if given.json:
         print_lines([json.dumps(found, ensure_ascii=False)])
@@ -270,6 +304,9 @@ def _search(given: Any, settings: Settings, callbacks: Callbacks) -> int:
                 f"   id: {row['id']}",
             ]
         )
+        if "score_parts" in row:
+            parts = ", ".join(f"{name} {value:.3f}" for name, value in row["score_parts"].items())
+            print_lines([f"   score: {parts}"])
     if not found["results"]:
         sys.stderr.write("recalld: nothing was found\n")
     return OK

@@ -22,12 +22,13 @@ from daemon.sources.connectors.connector import SourceUnavailable
 from daemon.sources.connectors.factories import Connectors
 from daemon.sources.definition import Definition, make_definition
 from daemon.sources.parsers.process import Parser
+from daemon.sources.sync.former_bank import clear_bank, leave_bank
 from daemon.sources.sync.run import Run, RunOptions
 from daemon.sources.sync.state import Outcome, RunProgress, SourceState
 from daemon.tools.toolkit import SourceReport
 from store.engine import Engine
-from store.errors import BankNotFound, StoreError
-from store.model import SourceBatch, Stage
+from store.errors import StoreError
+from store.model import Stage
 
 log: Final = structlog.get_logger()
 
@@ -155,9 +156,10 @@ class Sources:
             await run.ended.wait()
         count = 0
         # A run that was cancelled after its first batch has documents and no saved state.
-        bank = self.state(name).bank or (self.bank_of(definition) if definition else "")
-        if not keep_documents and bank:
-            count = await self._delete_documents(name, bank)
+        banks = {self.state(name).bank, self.bank_of(definition) if definition else ""} - {""}
+        for bank in sorted(banks) if not keep_documents else ():
+            count += await clear_bank(self._engine, name, bank)
+            self.on_change(bank)
         await self._engine.source_records.remove(name)
         self._added.pop(name, None)
         self._states.pop(name, None)
@@ -172,17 +174,6 @@ class Sources:
                 f"source {name!r} is defined in {self._config}; change [sources.{name}] there",
             )
         return definition
-
-    async def _delete_documents(self, name: str, bank: str) -> int:
-        try:
-            files = await self._engine.source_files(bank, name)
-        except BankNotFound:
-            return 0
-        for start in range(0, len(files), 200):
-            gone = tuple(file.source_id for file in files[start : start + 200])
-            await self._engine.sync_documents(bank, SourceBatch(source=name, removed=gone))
-        self.on_change(bank)
-        return sum(file.document is not None for file in files)
 
     # --- states ---------------------------------------------------------------------------
 
@@ -320,7 +311,14 @@ class Sources:
         self, definition: Definition, place: str, outcome: Outcome, options: RunOptions
     ) -> None:
         now, state = self._now(), self.state(definition.name)
-        is_whole = outcome.is_complete and not options.under
+        is_whole = outcome.is_complete and not options.is_partial
+        bank = self.bank_of(definition)
+        if state.bank not in ("", bank):
+            has_left = is_whole and await leave_bank(
+                self._engine, definition.name, former=state.bank, present=bank
+            )
+            self.on_change(state.bank)
+            bank = bank if has_left else state.bank
         error = None
         if not outcome.is_complete:
             error = _first_problem(outcome)
@@ -329,7 +327,7 @@ class Sources:
             definition,
             replace(
                 state,
-                bank=self.bank_of(definition),
+                bank=bank,
                 ledger=definition.ledger,
                 # A new root is accepted when nothing of the former one is waiting to be deleted.
                 place=state.place if outcome.withheld and state.place else place,
@@ -337,7 +335,7 @@ class Sources:
                 last_run=now,
                 last_error=error,
                 withheld=outcome.withheld if is_whole else max(outcome.withheld, state.withheld),
-                outcome=outcome if not options.under else state.outcome,
+                outcome=outcome if not options.is_partial else state.outcome,
             ),
         )
         log.info(

@@ -44,12 +44,36 @@ DELETED_AT_ONCE: Final = 200
 
 
 class RunOptions(Struct, frozen=True, kw_only=True):
-    """`full` reads every file; `under` limits the run to these paths."""
+    """`full` reads every file; `under` limits the run to these paths.
+
+    `since` and `until` (unix milliseconds) limit it to files that were changed between them, and
+    `limit` to a number of files. Such a run deletes nothing.
+    """
 
     full: bool = False
     dry_run: bool = False
     allow_deletions: bool = False
     under: tuple[str, ...] = ()
+    since: int | None = None
+    until: int | None = None
+    limit: int = 0  # 0: all
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether some of the files that have changed are left for another run."""
+        return self.since is not None or self.until is not None or self.limit > 0
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the run does not bring the whole source up to date."""
+        return bool(self.under) or self.is_selective
+
+    def selects(self, updated_at: int | None) -> bool:
+        """Whether a file with this date belongs to the run; one without a date always does."""
+        if updated_at is None:
+            return True
+        is_late = self.since is None or updated_at >= self.since
+        return is_late and (self.until is None or updated_at <= self.until)
 
 
 class Run:
@@ -89,8 +113,11 @@ class Run:
         candidates = await self._compare(known)
         if not self.outcome.is_complete:
             self._gone.clear()
+        if self._options.is_selective:
+            candidates = self._selected(candidates)
         await self._write(candidates, known)
-        await self._delete(documents)
+        if not self._options.is_selective:
+            await self._delete(documents)
         return self.outcome
 
     async def _known(self) -> list[SourceFile]:
@@ -140,6 +167,12 @@ class Run:
             and file.ledger == self._ledger
             and file.version == listed.version != ""
         )
+
+    def _selected(self, candidates: Sequence[Listed]) -> list[Listed]:
+        chosen = [each for each in candidates if self._options.selects(each.updated_at)]
+        chosen = chosen[: self._options.limit or None]
+        self.outcome.postponed = len(candidates) - len(chosen)
+        return chosen
 
     # --- reading and writing --------------------------------------------------------------
 

@@ -29,6 +29,8 @@ class Outcome(Struct, kw_only=True):
     unchanged: int = 0
     skipped: int = 0
     failed: int = 0
+    #: Changed files that `since`, `until` or `limit` left for another run.
+    postponed: int = 0
     withheld: int = 0
     withheld_reason: str = ""
     is_complete: bool = True

@@ -44,7 +44,10 @@ class Notifier(Protocol):
     """Waits for changes below a folder."""
 
     def wait(self, seconds: float, stop: threading.Event) -> set[str] | None:
-        """The changed paths, empty after `seconds` without a change; None after `stop`."""
+        """The changed paths, empty after `seconds` without a change; None after `stop`.
+
+        Raises `WatchLimited` if a new folder cannot be watched.
+        """
         ...
 
 
@@ -52,17 +55,27 @@ class InotifyNotifier:
     """The watches of watchfiles."""
 
     def __init__(self, root: str) -> None:
-        from watchfiles._rust_notify import RustNotify
+        from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 
+        self._broken: type[Exception] = WatchfilesRustInternalError
         try:
-            self._notify: Any = RustNotify([root], False, False, 300, True, True)
+            self._notify: Any = RustNotify([root], False, False, 300, True, False)
+        except PermissionError:
+            # With this flag watchfiles leaves out folders that may not be read. It also hides that
+            # the watches are used up, so it is not given at first.
+            self._notify = RustNotify([root], False, False, 300, True, True)
+        except WatchfilesRustInternalError as error:  # no more instances of inotify, for example
+            raise WatchLimited(str(error)) from None
         except OSError as error:
             if "limit" in str(error) or "space" in str(error).lower():
                 raise WatchLimited(str(error)) from None
             raise
 
     def wait(self, seconds: float, stop: threading.Event) -> set[str] | None:
-        found: Any = self._notify.watch(DEBOUNCE_MS, STEP_MS, int(seconds * 1000), stop)
+        try:
+            found: Any = self._notify.watch(DEBOUNCE_MS, STEP_MS, int(seconds * 1000), stop)
+        except self._broken as error:  # a new folder could not be watched
+            raise WatchLimited(str(error)) from None
         if isinstance(found, set):
             return {path for _, path in cast("set[tuple[int, str]]", found)}
         return None if found in ("stop", "signal") else set()
@@ -117,12 +130,13 @@ class Watcher:
         while True:
             try:
                 notifier = await anyio.to_thread.run_sync(self._notifier, definition.root)
+                await self._follow(definition, notifier)
             except WatchLimited as error:
                 log.warning(
                     "source.watch.limited",
                     source=definition.name,
                     reason=str(error),
-                    remedy="raise fs.inotify.max_user_watches with sysctl",
+                    remedy="raise fs.inotify.max_user_watches or max_user_instances with sysctl",
                     limit=_watch_limit(),
                     seconds=self._poll_seconds,
                 )
@@ -130,8 +144,6 @@ class Watcher:
             except OSError:
                 await self._compare(definition, ())  # reports that the root is missing
                 await anyio.sleep(RETRY_SECONDS)
-            else:
-                await self._follow(definition, notifier)
 
     async def _follow(self, definition: Definition, notifier: Notifier) -> None:
         """Compare the whole source, then every part that changes, until the root is gone."""

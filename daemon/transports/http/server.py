@@ -163,7 +163,13 @@ class HttpServer:
             frame_bytes=self._settings.frame_bytes,
         )
         self._endpoints.append(calls)
-        rest = Rest(self._settings, calls=calls, surface=services.surfaces(), api=services.api)
+        rest = Rest(
+            self._settings,
+            calls=calls,
+            surface=services.surfaces(),
+            api=services.api,
+            has_sources=services.sources is not None,
+        )
         api = Api(services.api, calls)
         events = EventRoutes(
             services.events,

@@ -14,12 +14,12 @@ import importlib.util
 import os
 import platform
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from store.embedding.embedder import Identity, TokenVectors
 from store.embedding.minilm.tokens import TOKEN_DIMS, TokenProjection
@@ -30,6 +30,8 @@ from store.errors import EmbedderFailed
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 NAME: Final = "all-MiniLM-L6-v2"
 DIMS: Final = 384
@@ -70,13 +72,19 @@ class MiniLM:
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """A unit vector for each text, in order."""
-        return _unit_means(_states(self._load(), texts))
+        return _unit(_runs(self._load(), texts, _mean))
 
     def embed_tokens(self, texts: Sequence[str]) -> TokenVectors:
         """The same vectors, and the content tokens of each text."""
         loaded = self._load()
-        runs = _states(loaded, texts)
-        return TokenVectors(_unit_means(runs), [loaded.projection.tokens(*run) for run in runs])
+
+        def both(
+            ids: list[int], states: "NDArray[np.float32]"
+        ) -> "tuple[NDArray[np.float32], NDArray[np.float32]]":
+            return _mean(ids, states), loaded.projection.tokens(ids, states)
+
+        runs = _runs(loaded, texts, both)
+        return TokenVectors(_unit([mean for mean, _ in runs]), [tokens for _, tokens in runs])
 
     def _load(self) -> _Loaded:
         with self._lock:
@@ -92,25 +100,35 @@ class MiniLM:
             return self._loaded
 
 
-def _states(loaded: _Loaded, texts: Sequence[str]) -> "list[tuple[list[int], NDArray[np.float32]]]":
-    """For each text the ids of its word pieces, and the model's state for each of them."""
+def _runs(
+    loaded: _Loaded,
+    texts: Sequence[str],
+    reduce: "Callable[[list[int], NDArray[np.float32]], T]",
+) -> list[T]:
+    """Run the model on each text, and reduce its states.
+
+    The states of a long text take 400 KB, so they are reduced at once, in the thread of the run.
+    """
     import numpy as np
 
-    def one(text: str) -> "tuple[list[int], NDArray[np.float32]]":
+    def one(text: str) -> T:
         numbers = loaded.pieces.encode(text)
         places = np.arange(len(numbers), dtype=np.int64)
         ids = np.array([numbers], dtype=np.int64)
-        state = loaded.session.run(None, {"ids": ids, "places": places})[0]
-        return numbers, cast("NDArray[np.float32]", state[0])
+        states = loaded.session.run(None, {"ids": ids, "places": places})[0]
+        return reduce(numbers, cast("NDArray[np.float32]", states[0]))
 
     return list(map(one, texts) if len(texts) < _FEW else loaded.threads.map(one, texts))
 
 
-def _unit_means(runs: "list[tuple[list[int], NDArray[np.float32]]]") -> "NDArray[np.float32]":
+def _mean(_ids: list[int], states: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    return cast("NDArray[np.float32]", states.mean(axis=0))
+
+
+def _unit(means: "list[NDArray[np.float32]]") -> "NDArray[np.float32]":
     import numpy as np
 
-    means = [state.mean(axis=0) for _, state in runs]
-    vectors = np.array(means, dtype=np.float32).reshape(len(runs), DIMS)
+    vectors = np.array(means, dtype=np.float32).reshape(len(means), DIMS)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors
 
@@ -159,6 +177,8 @@ def _session(path: Path, digest: str) -> tuple[Any, list[Any]]:
         options.log_severity_level = 3
         # The arena would keep the memory of the longest text until the process ends.
         options.enable_cpu_mem_arena = False
+        # Prepacked copies of the weights would take memory; they made no run faster.
+        options.add_session_config_entry("session.disable_prepacking", "1")
         options.add_external_initializers(list(arrays), weights)
         session = onnxruntime.InferenceSession(
             load_graph(signed=signed), options, providers=["CPUExecutionProvider"]

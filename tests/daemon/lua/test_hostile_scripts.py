@@ -34,7 +34,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scri
     # Only attacks on the time get little of it: the others must end for their own reason, also on a
     # machine that is busy.
     entries = tuple(
-        ScriptEntry(name=f"attack{n}", seconds=0.8 if attack["status"] == 408 else 30)
+        ScriptEntry(name=f"attack{n}", seconds=0.4 if attack["status"] == 408 else 30)
         for n, attack in enumerate(ATTACKS)
     )
     home = tmp_path_factory.mktemp("hostile")

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from email.utils import formatdate
 from typing import Any, Final, cast
 
+from httptools import HttpRequestParser
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -212,7 +213,7 @@ class HttpConnection(HttpToolsProtocol):
         if codings.strip() not in (b"", b"chunked"):
             self._reject(400, "the only supported transfer coding is chunked")
             return
-        version = self.parser.get_http_version()
+        version = cast("HttpRequestParser", self.parser).get_http_version()
         if version not in ("1.0", "1.1"):
             self._reject(505, "the supported versions are HTTP/1.0 and HTTP/1.1")
             return

@@ -14,6 +14,7 @@ from daemon.api.operation import PREFIX, Operation
 from daemon.tools.specification import ToolSpec
 from daemon.tools.surface import Surface
 from daemon.transports.http.rest.openapi_api import TAGS, describe, events
+from daemon.transports.http.rest.openapi_sources import source_paths
 from daemon.version import VERSION
 
 _ERROR: Final[dict[str, Any]] = {
@@ -70,6 +71,7 @@ def document(
     operations: Sequence[Operation] = (),
     *,
     has_mcp: bool,
+    has_sources: bool = False,
 ) -> bytes:
     """The document of a surface and of `/api/v1`; the tools in `bare` answer without `result`."""
     about = "Memory for AI agents." + (" MCP is served at /mcp." if has_mcp else "")
@@ -96,6 +98,8 @@ def document(
                 {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
             ]
             paths["/documents/{id}"] = {"delete": described}
+    if has_sources:
+        paths |= source_paths(lambda *statuses: _errors(*_ALWAYS, *statuses))
     paths["/agents/list"] = {"get": _get("agents", "Every agent", {"type": "object"})}
     paths["/agents/{name}/prompt"] = {"post": _agent_prompt()}
     for name, path in paths.items():
@@ -204,7 +208,11 @@ def _named(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _any_tool() -> dict[str, Any]:
-    result = {"type": "object", "required": ["result"], "properties": {"result": {}}}
+    result: dict[str, Any] = {
+        "type": "object",
+        "required": ["result"],
+        "properties": {"result": {}},
+    }
     return {
         "operationId": "tool",
         "summary": "Call a registered tool by name",

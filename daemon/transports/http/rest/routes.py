@@ -47,7 +47,9 @@ class Rest:
         calls: RestCalls,
         surface: Surface,
         api: ApiOperations | None = None,
+        has_sources: bool = False,
     ) -> None:
+        self._has_sources = has_sources
         self._frame_bytes = settings.frame_bytes
         self._has_mcp = settings.mcp
         self._calls = calls
@@ -76,7 +78,13 @@ class Rest:
 
     def document(self) -> bytes:
         """The OpenAPI document of this daemon."""
-        return document(self._surface, self._bare, self._api, has_mcp=self._has_mcp)
+        return document(
+            self._surface,
+            self._bare,
+            self._api,
+            has_mcp=self._has_mcp,
+            has_sources=self._has_sources,
+        )
 
     async def _list(
         self, _scope: Scope, _receive: Receive, send: Send, _who: Principal, _access: AccessRecord

@@ -9,7 +9,6 @@ and its outcome; `DELETE /sources/{name}/sync` cancels it.
 from typing import Any, Final
 
 import msgspec
-import structlog
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
@@ -23,13 +22,10 @@ from daemon.transports.http.edge.messages import Receive, Refusal, Scope, Send, 
 from daemon.transports.http.rest.calls import RestCalls
 from daemon.transports.http.router import Route
 from protocol.lifecycle import explain
-from store.errors import StoreError
 
 PREFIX: Final = "/sources/"
 _SYNC: Final = "/sync"
 _STATUS: Final = {LOCKED: 409, UNAVAILABLE: 503}
-
-log: Final = structlog.get_logger()
 
 
 class _NewSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,13 +70,16 @@ class SourceRoutes:
         name = scope["path"].removeprefix(PREFIX)
         is_sync = name.endswith(_SYNC)
         name = name.removesuffix(_SYNC)
+        if method == ("GET" if is_sync else "POST"):
+            allowed = b"POST, DELETE, OPTIONS" if is_sync else b"GET, HEAD, DELETE, OPTIONS"
+            raise Refusal(
+                405, f"{method} is not allowed on this path", headers=[(b"allow", allowed)]
+            )
         if name not in sources.definitions():
             raise Refusal(404, f"there is no source named {name[:64]}")
-        if method == "POST" and is_sync:
+        if method == "POST":
             body = await self._calls.read_arguments(headers_of(scope), receive, access)
             await self._start(name, _decoded(body or b"{}", _SyncBody), sources, send)
-        elif method == "POST":
-            raise Refusal(405, "POST is not allowed here; see /sources/{name}/sync")
         elif method == "DELETE":
             verb = verbs.Cancel(name=name) if is_sync else verbs.Remove(name=name)
             await self._answer(verb, sources, send)
@@ -102,19 +101,12 @@ class SourceRoutes:
         await reply(send, 200, msgspec.json.encode(done))
 
     async def _start(self, name: str, body: _SyncBody, sources: Sources, send: Send) -> None:
-        if sources.is_running(name):
-            raise Refusal(409, f"a sync of source {name} is running")
         options = RunOptions(full=body.full, allow_deletions=body.allow_deletions)
-        self._tasks.start_soon(_run, sources, name, options)
+        try:
+            verbs.start_sync(sources, self._tasks, name, options)
+        except Exit as exit:
+            raise _refusal(exit) from None
         await reply(send, 200, msgspec.json.encode({"name": name, "started": True}))
-
-
-async def _run(sources: Sources, name: str, options: RunOptions) -> None:
-    """A sync in the background; the source remembers its outcome and its error."""
-    try:
-        await sources.sync(name, options)
-    except (Exit, StoreError) as failure:
-        log.info("source.sync.ended", source=name, reason=type(failure).__name__)
 
 
 def _decoded(body: bytes, type: Any) -> Any:

@@ -28,6 +28,8 @@ bind = "127.0.0.1:0"
 cors_origins = ["https://docs.example.com"]
 [connectors.filesystem]
 root = "./docs"
+[connectors.git]
+url = "./repository"
 [connectors.script.tickets]
 path = "tools/tickets.lua"
 [tools.script.count]
@@ -62,7 +64,20 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    commit(folder / "repository")
     return folder
+
+
+def commit(repository: Path) -> None:
+    """A repository with one document, committed on the date of the example."""
+    (repository / "docs").mkdir(parents=True)
+    (repository / "docs" / "auth.md").write_text("# Authentication Guide\n\nHow to sign in.\n")
+    date = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2025-01-15T10:30:00Z")
+    user = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
+    for command in (("init", "-q", "-b", "main"), ("add", "."), (*user, "commit", "-qm", "docs")):
+        subprocess.run(
+            ["git", "-C", str(repository), *command], check=True, env={**os.environ, **date}
+        )
 
 
 def environment() -> dict[str, str]:
@@ -158,10 +173,50 @@ def test_sync_search_get_sources_and_stats_work_without_a_server(project: Path) 
     assert "JWT tokens are signed" in ctx(project, "get", row["id"])
     assert "Authentication Guide" in ctx(project, "search", "authentication")
     assert re.search(r"filesystem +filesystem +OK", ctx(project, "sources"))
-    assert re.search(r"documents +3\n", ctx(project, "stats"))
+    assert "1 added" in ctx(project, "sync", "git", "--limit", "1")
+    assert re.search(r"documents +4\n", ctx(project, "stats"))
+    assert re.search(r"without vector +0\n", ctx(project, "index", "status"))
     assert "count" in ctx(project, "tool", "list")
     assert "no document" in ctx(project, "get", "nothing", code=64)
     assert "there is no connector 'jira'" in ctx(project, "sync", "jira", code=64)
+
+
+def test_documents_can_be_chosen_by_their_date(project: Path) -> None:
+    search = ("search", "authentication", "--json", "--since")
+    ctx(project, "sync", "all")
+    assert {
+        row["source"] for row in json.loads(ctx(project, *search, "2020-01-01"))["results"]
+    } == {
+        "filesystem",
+        "git",
+    }
+    [row] = json.loads(ctx(project, *search, "2025-06-01", "--explain"))["results"]
+    assert (row["source"], row["score_parts"] != {}) == ("filesystem", True)
+    assert "since: 'soon' is not a time" in ctx(project, *search, "soon", code=64)
+    assert "invalid moment value" in ctx(project, "sync", "all", "--since", "soon", code=64)
+
+
+def test_vectors_index_and_export_have_their_commands(project: Path) -> None:
+    assert "every chunk has a vector" in ctx(project, "embed", "pending")
+    assert "every chunk has a vector" in ctx(project, "embed", "rebuild")
+    ctx(project, "export", "--output", "site.json")
+    written = json.loads((project / "site.json").read_text())
+    by_id = {each["id"]: each for each in written["documents"]}
+    assert {each["source_id"] for each in by_id.values()} >= {"auth.md", "deploy.md", "T-1"}
+    assert {each["document_id"] for each in written["chunks"]} == by_id.keys()
+    assert "JWT tokens" in "".join(each["text"] for each in written["chunks"])
+    assert "complete" in ctx(project, "completions", "bash")
+
+
+def test_a_connector_can_be_written_and_tried(project: Path) -> None:
+    ctx(project, "connector", "init", "wiki", "--dir", "connectors")
+    tried = ctx(project, "connector", "test", "connectors/wiki.lua")
+    assert "hello  Hello" in tried
+    assert "1 documents" in tried
+    (project / "connectors" / "bad.lua").write_text(
+        "connector = {}\nfunction connector.scan() x() end"
+    )
+    assert "bad.lua:2" in ctx(project, "connector", "test", "connectors/bad.lua", code=1)
 
 
 def test_every_example_of_the_document_holds_over_rest(base: str) -> None:
@@ -182,12 +237,18 @@ def test_every_example_of_the_document_holds_over_rest(base: str) -> None:
     assert whole["body"] == FILES["docs/auth.md"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", whole["updated_at"])
 
+    _, of_git = ask(f"{base}/tools/search", {"query": "authentication", "source": "git"})
+    status, whole = ask(f"{base}/tools/get", {"id": of_git["results"][0]["id"]})
+    assert (whole["source"], whole["source_id"]) == ("git", "docs/auth.md")
+    assert whole["updated_at"] == "2025-01-15T10:30:00Z"
+
     status, sources = ask(f"{base}/tools/sources")
     counts = {each["name"]: each for each in sources["sources"]}
     assert counts["filesystem"]["doc_count"] == 2
     assert counts["filesystem"]["configured"] is True
     assert counts["filesystem"]["healthy"] is True
     assert counts["script-tickets"]["doc_count"] == 1
+    assert counts["git"].items() >= {"configured": True, "healthy": True, "doc_count": 1}.items()
 
     status, listed = ask(f"{base}/tools/list")
     built_in = {tool["name"]: tool["builtin"] for tool in listed["tools"]}
@@ -213,6 +274,7 @@ def test_the_same_tools_answer_over_mcp_at_the_bare_origin(base: str) -> None:
     assert whole["body"] == FILES["docs/deploy.md"]
     assert {each["name"] for each in mcp(base, "sources", {})["sources"]} == {
         "filesystem",
+        "git",
         "script-tickets",
     }
     assert mcp(base, "count", {"query": "fridays"}) == {"result": {"count": 1}}

@@ -268,14 +268,15 @@ def test_a_search_takes_150_ms_and_six_starts_of_python_at_most(
         return usage.ru_utime + usage.ru_stime, time.monotonic() - began
 
     measure(str(script), "search", "release")  # compiles the modules, and loads the model
-    bare: list[float] = []
+    bare: list[tuple[float, float]] = []
     processor: list[float] = []
     wall: list[float] = []
     deadline = time.monotonic() + PATIENCE
     while len(wall) < 10 or (min(wall) > 0.15 and time.monotonic() < deadline):
-        bare.append(measure(sys.executable, "-c", "pass")[0])
+        bare.append(measure(sys.executable, "-c", "pass"))
         used, elapsed = measure(str(script), "search", "release")
         processor.append(used)
         wall.append(elapsed)
-    assert min(processor) <= MOST_PYTHON_STARTS * min(bare)
-    assert min(wall) <= 0.15
+    assert min(processor) <= MOST_PYTHON_STARTS * min(used for used, _ in bare)
+    # On a loaded machine even a bare Python takes longer than 25 ms.
+    assert min(wall) <= max(0.15, MOST_PYTHON_STARTS * min(elapsed for _, elapsed in bare))

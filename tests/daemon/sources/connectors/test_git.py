@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from daemon.exit_codes import Exit
+from scripts.benches.git_history import verify
 from tests.daemon.sources.kit import Bench
 
 DAY = 86_400
@@ -182,3 +183,10 @@ async def test_hooks_of_the_repository_do_not_run(docs: Bench, origin: Origin) -
     await docs.sync()
 
     assert not mark.exists()
+
+
+async def test_texts_and_dates_are_right_after_pushes_and_a_force_push(tmp_path: Path) -> None:
+    """The short form of `scripts/bench.py git_history`."""
+    steps: list[str] = []
+    await verify(tmp_path, 200, steps.append)
+    assert len(steps) == 5

@@ -3,7 +3,8 @@
 import io
 import json
 import zipfile
-from collections.abc import AsyncIterator
+import zlib
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -75,12 +76,17 @@ HTML = (
 def pdf(text: str) -> bytes:
     """A PDF of one page."""
     stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode()
+    return pdf_of(b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream))
+
+
+def pdf_of(stream: bytes, pages: bytes = b"<</Type/Pages/Kids[3 0 R]/Count 1>>") -> bytes:
+    """A PDF with this content stream and this tree of pages."""
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        pages,
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R"
         b"/Resources<</Font<</F1 5 0 R>>>>>>",
-        b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream),
+        stream,
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     ]
     body = b"%PDF-1.4\n"
@@ -159,6 +165,33 @@ async def test_a_file_without_usable_text_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(Unparsable, match=reason):
         await parse(parser, name, content)
+    assert (await parse(parser, "a.html", HTML)).title == "Guide"
+
+
+def inflating_pdf() -> bytes:
+    """A PDF of a few kilobytes whose page inflates to 200 MB, because it is compressed twice."""
+    once = zlib.compressobj(1)
+    block = b"BT (x) Tj ET " * 80_000
+    parts = [once.compress(block) for _ in range(200)]
+    content = zlib.compress(b"".join([*parts, once.flush()]), 9)
+    filters = b"/Filter[/FlateDecode/FlateDecode]"
+    stream = b"<<%s/Length %d>>stream\n%s\nendstream" % (filters, len(content), content)
+    return pdf_of(stream)
+
+
+def looping_pdf() -> bytes:
+    """A PDF whose tree of pages contains itself."""
+    return pdf_of(b"<</Length 0>>stream\n\nendstream", pages=b"<</Type/Pages/Kids[2 0 R]/Count 9>>")
+
+
+@pytest.mark.parametrize("make", [inflating_pdf, looping_pdf])
+async def test_a_pdf_bomb_costs_one_answer(parser: Parser, make: Callable[[], bytes]) -> None:
+    content = make()
+    assert len(content) < 100_000
+    with pytest.raises(
+        Unparsable, match=r"PDF|needs more than|took longer|ended the parser|no text"
+    ):
+        await parse(parser, "a.pdf", content)
     assert (await parse(parser, "a.html", HTML)).title == "Guide"
 
 

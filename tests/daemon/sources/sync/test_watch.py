@@ -1,11 +1,16 @@
 """A watched source follows its files while the daemon runs."""
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 import structlog
 
 from daemon.sources.sync.watch import Notifier, Watcher, WatchLimited
@@ -121,6 +126,35 @@ async def test_without_watches_the_source_is_compared_at_intervals_and_the_log_s
             await until(lambda: _has(docs, "a.md", "b.md"))
     (entry,) = [entry for entry in logged if entry["event"] == "source.watch.limited"]
     assert "max_user_watches" in entry["remedy"]
+
+
+def test_used_up_watches_and_instances_of_inotify_are_noticed(tmp_path: Path) -> None:
+    for name in ("a", "b", "c", "d"):
+        (tmp_path / name).mkdir()
+    program = Path(__file__).with_name("limited_watches.py")
+    inside = ["unshare", "--user", "--map-root-user"]
+    if subprocess.run([*inside, "true"], check=False, stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("this machine allows no user namespaces")
+    done = subprocess.run(
+        [*inside, sys.executable, str(program), str(tmp_path)],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.stdout.split() == ["watched", "limited", "limited"]
+
+
+async def test_a_folder_that_cannot_be_watched_later_leads_to_comparisons(docs: Bench) -> None:
+    class Limited:
+        def wait(self, seconds: float, stop: threading.Event) -> set[str] | None:
+            raise WatchLimited("no space left")
+
+    docs.write("a.md", "text a")
+    async with watched(docs, lambda _root: Limited(), poll_seconds=0.02):
+        docs.write("b.md", "text b", age=0)
+        await until(lambda: _has(docs, "a.md", "b.md"))
 
 
 async def test_many_deletions_are_withheld_by_the_watcher_too(docs: Bench) -> None:
