@@ -81,7 +81,7 @@ def document(
         "/health/ready": {"get": _get("ready", "Whether the daemon can do its work", _STATUS, 503)},
         "/metrics": {"get": _metrics()},
         "/openapi.json": {"get": _get("openapi", "This document", {"type": "object"})},
-        "/tools/list": {"get": _get("list", "Every registered tool", _LISTING)},
+        "/tools/list": {"get": _get("list_tools", "Every registered tool", _LISTING)},
     }
     for spec in surface.tools.specs():
         verb = bare.get(spec.name, "POST").lower()
