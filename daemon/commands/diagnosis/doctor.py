@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
+from daemon.commands.diagnosis.storage import server_findings
 from daemon.commands.diagnosis.versions import versions
 from daemon.commands.output import print_lines
 from daemon.commands.probe import ask
@@ -122,6 +123,11 @@ def _environment(_settings: Settings) -> Iterator[Finding]:
             "the command recalld is not in PATH",
             "use the absolute path in client configurations; `recalld setup` does",
         )
+
+
+def _storage(settings: Settings) -> Iterator[Finding]:
+    for level, message, remedy in server_findings(settings):
+        yield Finding("storage", level, message, remedy)
 
 
 def _versions(_settings: Settings) -> Iterator[Finding]:
@@ -323,6 +329,7 @@ def _clients(_settings: Settings) -> Iterator[Finding]:
 CHECKS: Final[tuple[Check, ...]] = (
     _environment,
     _versions,
+    _storage,
     _distributions,
     _directories,
     _disk,

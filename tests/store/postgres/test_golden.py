@@ -90,10 +90,10 @@ async def fill(engine: Engine) -> None:
     await engine.forget("golden", [each.id for each in put[::17]])
 
 
-def queries() -> list[Query]:
+def queries(questions: int = QUESTIONS) -> list[Query]:
     chance = random.Random(29)
     found: list[Query] = []
-    for _ in range(QUESTIONS):
+    for _ in range(questions):
         text = " ".join(chance.choices((*WORDS, "what", "did", "the", *PEOPLE), k=6))
         filters = chance.choice(
             (
