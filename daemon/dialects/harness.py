@@ -28,8 +28,7 @@ from store.model import Document, DocumentHeader, Filters, Found, Hit, Item, New
 
 NAME: Final = "harness"
 MOST: Final = 1000
-#: The chunks of one document may crowd out other documents, so a search first asks for this many
-#: hits per row.
+#: Hits that a search asks for per row, since the chunks of one document may crowd out others.
 CHUNKS_PER_DOCUMENT: Final = 3
 MOST_HITS: Final = 5000
 PASSAGES: Final = 3  # documents whose snippet is chosen by meaning
