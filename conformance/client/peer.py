@@ -61,8 +61,7 @@ class Peer:
         self.inbox: list[Frame] = []
         self.kind: bytes | None = None
         self.scanned = True
-        self.spoiled = False
-        """Whether something malformed was sent; the ids of later responses are then uncertain."""
+        self.spoiled = False  # something malformed was sent: ids of later responses are uncertain
         self._state = ConnectionState()
         self._observer = observer
         self._first_timeout = first_timeout

@@ -28,11 +28,10 @@ from store.model import Document, DocumentHeader, Filters, Found, Hit, Item, New
 
 NAME: Final = "harness"
 MOST: Final = 1000
-#: The chunks of one document may crowd out other documents, so a search first asks for this many
-#: hits per row.
+#: Hits that a search asks for per row, since the chunks of one document may crowd out others.
 CHUNKS_PER_DOCUMENT: Final = 3
 MOST_HITS: Final = 5000
-PASSAGES: Final = 3  # documents whose snippet is chosen by meaning; each costs some milliseconds
+PASSAGES: Final = 3  # documents whose snippet is chosen by meaning
 #: Reasons in the engine's health for which stored documents may not be found.
 FAULTS: Final = frozenset({"embedder-failed", "indexing-stopped", "items-damaged"})
 TITLE_LENGTH: Final = 80
@@ -251,9 +250,8 @@ def of_item(item: Item) -> Whole:
     )
 
 
-def _time(milliseconds: int) -> str:
-    """A time as the Context Harness document shows it, without a fraction if there is none."""
-    return iso(milliseconds).replace(".000Z", "Z")
+def _time(moment: int) -> str:  # without a fraction, as the Context Harness document shows it
+    return iso(moment).replace(".000Z", "Z")
 
 
 def title_of(body: str) -> str:

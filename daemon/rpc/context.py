@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw
 
 from daemon.rpc.caller import Caller
 from daemon.rpc.subscriptions import Subscriptions
-from daemon.rpc.tasks import Task
+from daemon.rpc.tasks.keeper import Task
 from daemon.tools.authority import Principal
 from daemon.tools.errors import ToolFailure
 from protocol.connection import Call

@@ -44,7 +44,7 @@ from daemon.rpc.reports import (
 from daemon.rpc.sessions import SessionKeeper
 from daemon.rpc.shutdown import Shutdown
 from daemon.rpc.subscriptions import Subscriptions
-from daemon.rpc.tasks import TaskKeeper
+from daemon.rpc.tasks.keeper import TaskKeeper
 from daemon.sources.sync.keeper import Sources
 from daemon.sources.sync.state import RunProgress
 from daemon.tools.toolkit import iso

@@ -19,6 +19,7 @@ await store.write({
 });
 await store.write({
   type: 'message',
+  title: 'Editor settings',
   content: 'Ana prefers tabs: "never" spaces; ünïcode — kept.',
   tags: [],
   session_id: 'ses_20260503_a1',

@@ -10,6 +10,7 @@ default), which a later run can use again.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -100,7 +101,7 @@ def python(directory: Path, ids: set[str]) -> None:
     if "Warning" in output:
         raise SystemExit(f"the Python client is incomplete:\n{output}")
     made = {path.stem for path in (directory / "recalld_client" / "api").rglob("*.py")}
-    missing = ids - made
+    missing = {id for id in ids if re.sub("_+", "_", id).strip("_") not in made}
     if missing:
         raise SystemExit(f"the Python client lacks {sorted(missing)}")
     names = "\n".join(

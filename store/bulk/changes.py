@@ -14,7 +14,7 @@ from store.database import Connection
 from store.errors import InvalidInput, UndoExpired
 from store.exporting.export_format import EvidenceRecord, ItemRecord, Record, decode_line
 from store.exporting.export_writer import exported
-from store.exporting.portability import has_item, take
+from store.exporting.portability import Batch, has_item, prepared, take
 from store.model import BulkChange, Forgotten
 from store.rows import memories
 from store.rows.items import ITEMS, SELECT, read_row
@@ -95,7 +95,8 @@ def receive(
         if id and has_item(connection, id):
             skipped.append(id)
             continue
-        is_new = bool(take(transaction, [record]).created)
+        rows = {id: prepared(record)} if isinstance(record, ItemRecord) else {}
+        is_new = bool(take(transaction, Batch([record], rows)).created)
         if id and is_new:
             (rowid,) = connection.execute(
                 "SELECT id FROM items WHERE public_id = ?", (id,)

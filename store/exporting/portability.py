@@ -131,11 +131,38 @@ def records_of(path: Path) -> Iterator[Record]:
             yield record
 
 
-def batches(path: Path, size: int) -> Iterator[list[Record]]:
-    """The records of a verified file, in batches."""
+class Batch(NamedTuple):
+    """Some records, and the rows and tokens of the items among them, by their ids."""
+
+    records: list[Record]
+    rows: dict[str, Prepared]
+
+
+def batches(path: Path, size: int, *, is_edited: bool = False) -> Iterator[Batch]:
+    """The records of a verified file, in batches. Edited items get the hash of their content.
+
+    Rows and tokens are computed here, so that a thread can do it while another one writes.
+    """
     records = records_of(path)
-    while batch := list(islice(records, size)):
-        yield batch
+    while some := list(islice(records, size)):
+        if is_edited:
+            some = [_rehashed(record) for record in some]
+        rows = {
+            record.public_id: prepared(record) for record in some if isinstance(record, ItemRecord)
+        }
+        yield Batch(some, rows)
+
+
+def _rehashed(record: Record) -> Record:
+    if isinstance(record, ItemRecord):
+        return replace(record, sameness=present_sameness(record))
+    return record
+
+
+def prepared(record: ItemRecord) -> Prepared:
+    """The row and the tokens of an item that is imported."""
+    row = _row_of(record)
+    return Prepared(row=row, tokens=tokens_of(row), is_fresh=True)
 
 
 class Tally(NamedTuple):
@@ -145,17 +172,15 @@ class Tally(NamedTuple):
     known: Counter[str]
 
 
-def take(changes: WriteTransaction, records: Iterable[Record], *, is_edited: bool = False) -> Tally:
-    """Import records in their order. Edited items get the hash of their present content."""
+def take(changes: WriteTransaction, batch: Batch) -> Tally:
+    """Import records in their order."""
     tally = Tally(Counter(), Counter())
-    batch = list(records)
-    known = _known_ids(changes.connection, batch)
-    for record in batch:
+    known = _known_ids(changes.connection, batch.records)
+    for record in batch.records:
         if isinstance(record, ItemRecord):
-            if is_edited:
-                record = replace(record, sameness=present_sameness(record))
-            is_new = record.public_id not in known and _take_item(changes, record)
-            known.add(record.public_id)
+            id = record.public_id
+            is_new = id not in known and _take_item(changes, record, batch.rows[id])
+            known.add(id)
         else:
             is_new = _take(changes, record)
         outcome = tally.created if is_new else tally.known
@@ -324,15 +349,14 @@ def _take(
             assert_never(record)
 
 
-def _take_item(changes: WriteTransaction, record: ItemRecord) -> bool:
+def _take_item(changes: WriteTransaction, record: ItemRecord, row: Prepared) -> bool:
     """Insert an item whose id the bank does not have, unless something is in its place."""
     connection = changes.connection
     if record.document is not None and not _has(connection, "documents", record.document):
         return False  # the bank has another version of this document
     if _has_equal(connection, record):
         return False
-    row = _row_of(record)
-    insert_known(changes, Prepared(row=row, tokens=tokens_of(row), is_fresh=True))
+    insert_known(changes, row)
     return True
 
 

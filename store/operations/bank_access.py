@@ -3,9 +3,10 @@
 All operations of the engine use this class; nothing else opens a bank or uses its database.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import anyio
 
@@ -139,6 +140,19 @@ async def off_loop_if_large(characters: int, prepare: Callable[[], T]) -> T:
     if characters > LARGE_TEXT:
         return await anyio.to_thread.run_sync(prepare)
     return prepare()
+
+
+async def ahead(entries: Iterator[T]) -> AsyncGenerator[T]:
+    """The entries, each computed on a thread while the caller works on the one before."""
+    end = object()
+    pool = ThreadPoolExecutor(max_workers=1)
+    try:
+        coming = pool.submit(next, entries, end)
+        while (entry := await anyio.to_thread.run_sync(coming.result)) is not end:
+            coming = pool.submit(next, entries, end)
+            yield cast("T", entry)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 async def shielded(work: Awaitable[T]) -> T:

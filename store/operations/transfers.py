@@ -3,7 +3,7 @@
 import errno
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -28,12 +28,12 @@ from store.model import (
     SessionActivity,
     Stats,
 )
-from store.operations.bank_access import LONG_READ_SECONDS, BankAccess
+from store.operations.bank_access import LONG_READ_SECONDS, BankAccess, ahead
 from store.rows import stats
 from store.rows.listing import choice
 
 #: Records in one transaction of an import. Writers of the bank wait for at most one batch.
-IMPORT_BATCH: Final = 1_000
+IMPORT_BATCH: Final = 2_500
 
 
 class Transfers(BankAccess):
@@ -108,20 +108,21 @@ class Transfers(BankAccess):
         created: Counter[str] = Counter()
         known: Counter[str] = Counter()
         done = 0
-        batches = portability.batches(path, IMPORT_BATCH)
-        while batch := await anyio.to_thread.run_sync(next, batches, None):
-            if not dry_run:
-                work = partial(portability.take, records=batch, is_edited=is_edited)
-                tally = await self._put(bank, work)
-            elif is_there:
-                tally = await self._read(bank, partial(portability.compare, records=batch))
-            else:
-                tally = portability.tally_all_new(batch)
-            created += tally.created
-            known += tally.known
-            done += len(batch)
-            if progress is not None:
-                progress(done, total)
+        batches = portability.batches(path, IMPORT_BATCH, is_edited=is_edited)
+        async with aclosing(ahead(batches)) as prepared:
+            async for batch in prepared:
+                if not dry_run:
+                    tally = await self._put(bank, partial(portability.take, batch=batch))
+                elif is_there:
+                    records = batch.records
+                    tally = await self._read(bank, partial(portability.compare, records=records))
+                else:
+                    tally = portability.tally_all_new(batch.records)
+                created += tally.created
+                known += tally.known
+                done += len(batch.records)
+                if progress is not None:
+                    progress(done, total)
         return Imported(
             bank=bank,
             created=created.total(),

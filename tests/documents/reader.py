@@ -205,7 +205,7 @@ class Reader:
                 stderr=stream,
             )
         self._servers.append(server)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PATIENCE * 3
         while time.monotonic() < deadline and server.poll() is None:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=PATIENCE):

@@ -182,7 +182,7 @@ discovering(
 
 @on_reply("discover-counts", "V21a V21b", "discover is different each time")
 def _(connection: Any, request: Any, reply: Any) -> Any:
-    if method(request) != "server/discover":
+    if method(request) != "server/discover" or "result" not in reply:
         return reply
     connection.server.calls += 1
     told = f"request number {connection.server.calls}"

@@ -62,7 +62,7 @@ listed(
     "T04a",
     "an output schema requires a number",
     "structured",
-    lambda t: t["outputSchema"].update(required=[1]),
+    lambda t: t.get("outputSchema", {}).update(required=[1]),
 )
 listed(
     "output-schema-not-object",
@@ -91,7 +91,7 @@ listed(
 def _(connection: Any, request: Any, reply: Any) -> Any:
     if method(request) == "tools/list" and "cursor" not in params(request):
         connection.server.calls += 1
-        if connection.server.calls % 2:
+        if connection.server.calls % 2 and "result" in reply:
             reply["result"]["tools"].reverse()
     return reply
 
@@ -101,7 +101,7 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
     if not connection.watched:
         connection.server.calls += 1
         connection.watched.add("odd" if connection.server.calls % 2 else "even")
-    if method(request) in PAGES and "odd" in connection.watched:
+    if method(request) in PAGES and "odd" in connection.watched and "result" in reply:
         reply["result"][PAGES[method(request)]].reverse()
     return reply
 
@@ -110,7 +110,7 @@ def _(connection: Any, request: Any, reply: Any) -> Any:
 def _(connection: Any, request: Any, reply: Any) -> Any:
     if method(request) == "tools/call":
         connection.server.calls += 1
-    if method(request) == "tools/list" and connection.server.calls:
+    if method(request) == "tools/list" and connection.server.calls and "result" in reply:
         reply["result"]["tools"].pop()
     return reply
 

@@ -7,7 +7,7 @@ import msgspec
 from daemon.rpc.caller import Caller
 from daemon.rpc.gate import Method
 from daemon.rpc.methods.common import require_tasks, revision_of
-from daemon.rpc.tasks import TaskKeeper
+from daemon.rpc.tasks.keeper import TaskKeeper
 from protocol import mcp
 from protocol.connection import Call
 from protocol.lifecycle import decode_params

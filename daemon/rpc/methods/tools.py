@@ -17,7 +17,7 @@ from daemon.rpc.methods.common import (
     revision_of,
 )
 from daemon.rpc.subscriptions import Subscriptions
-from daemon.rpc.tasks import TaskKeeper
+from daemon.rpc.tasks.keeper import TaskKeeper
 from daemon.tools.authority import Forbidden
 from daemon.tools.bound_tool import Answer, BoundTool
 from daemon.tools.confirmation import DECLINED, can_confirm, confirmed

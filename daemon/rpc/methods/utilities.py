@@ -11,7 +11,7 @@ from daemon.rpc.gate import Method
 from daemon.rpc.methods.common import require_tasks
 from daemon.rpc.reports import HealthReporter
 from daemon.rpc.subscriptions import Listener, Subscriptions, honoured
-from daemon.rpc.tasks import TaskKeeper
+from daemon.rpc.tasks.keeper import TaskKeeper
 from protocol import mcp
 from protocol.connection import Call
 from protocol.errors import Fault, ProtocolError

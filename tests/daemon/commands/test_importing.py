@@ -87,18 +87,6 @@ def test_an_import_reads_standard_input_and_detects_its_kind(stopped_home: BankH
     assert counts(made) == (1, 0, 0)
 
 
-@pytest.mark.parametrize("name", SAMPLES)
-def test_every_kind_reaches_a_bank_once(name: str, stopped_home: BankHome) -> None:
-    folder = stopped_home.cwd / "foreign"
-    folder.mkdir()
-    path = str(SAMPLES[name](folder))
-    first = report(stopped_home, "--from", name, path, "--bank", "n")
-    assert first["imported"] >= 1
-    second = report(stopped_home, path, "--bank", "n")
-    assert second["kind"] == name
-    assert counts(second) == (0, first["imported"], first["rejected"])
-
-
 def test_the_usual_place_of_a_program_is_used_without_a_path(stopped_home: BankHome) -> None:
     done = run(stopped_home, "import", "--from", "server-memory")
     assert done.returncode == 64
@@ -107,23 +95,19 @@ def test_the_usual_place_of_a_program_is_used_without_a_path(stopped_home: BankH
     assert done.returncode == 64
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_wrong_arguments_are_refused(stopped_home: BankHome) -> None:
+    os.mkfifo(stopped_home.cwd / "pipe")
+    wrong = [
         (("--from", "nonsense", "x"), "--from nonsense: is not one of"),
         (("nowhere.jsonl",), "there is no such file or folder"),
         (("--secrets", "shout", "x"), "--secrets shout: is not one of skip, redact, keep"),
         (("pipe",), "is neither a file nor a folder"),
-        (("stdin",), "is of no known kind; it looks like an empty file"),
-    ],
-)
-def test_wrong_arguments_are_refused(
-    arguments: tuple[str, ...], message: str, stopped_home: BankHome
-) -> None:
-    os.mkfifo(stopped_home.cwd / "pipe")
-    done = run(stopped_home, "import", *arguments)
-    assert done.returncode == 64
-    assert message in done.stderr
+        (("stdin",), "is of no known kind; it looks like an empty file; name the kind with --from"),
+    ]
+    for arguments, message in wrong:
+        done = run(stopped_home, "import", *arguments)
+        assert done.returncode == 64
+        assert message in done.stderr
 
 
 def test_a_database_with_a_log_is_read_and_left_alone(stopped_home: BankHome) -> None:

@@ -8,9 +8,9 @@ import anyio
 import pytest
 from msgspec import Struct
 
-from daemon.rpc import tasks
 from daemon.rpc.peer import Peer
-from daemon.rpc.tasks import TTL_MS, TaskKeeper
+from daemon.rpc.tasks import keeper as tasks
+from daemon.rpc.tasks.keeper import TTL_MS, TaskKeeper
 from daemon.tools.authority import OWNER, Principal
 from daemon.tools.context import Context
 from daemon.tools.registry import Registry

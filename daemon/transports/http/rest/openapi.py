@@ -81,7 +81,7 @@ def document(
         "/health/ready": {"get": _get("ready", "Whether the daemon can do its work", _STATUS, 503)},
         "/metrics": {"get": _metrics()},
         "/openapi.json": {"get": _get("openapi", "This document", {"type": "object"})},
-        "/tools/list": {"get": _get("list", "Every registered tool", _LISTING)},
+        "/tools/list": {"get": _get("list_tools", "Every registered tool", _LISTING)},
     }
     for spec in surface.tools.specs():
         verb = bare.get(spec.name, "POST").lower()
@@ -192,7 +192,7 @@ def _tool(spec: ToolSpec, *, is_bare: bool, takes_body: bool) -> dict[str, Any]:
     if not is_bare and spec.is_built_in:
         result = {"type": "object", "required": ["result"], "properties": {"result": result}}
     described: dict[str, Any] = {
-        "operationId": f"tool_{spec.name}",
+        "operationId": f"tool_{spec.name}".replace("-", "_"),
         "summary": spec.title or spec.name,
         "description": spec.description,
         "responses": {"200": _json("The result of the tool", result), **_errors(*_ALWAYS, *_CALL)},

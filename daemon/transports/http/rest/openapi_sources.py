@@ -1,4 +1,4 @@
-"""The routes of `/sources` for the OpenAPI document."""
+"""The routes under /sources for the OpenAPI document."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,0 +1,1 @@
+"""Calls that go on as tasks."""
