@@ -96,6 +96,7 @@ class Served:
             **os.environ,
             "RECALLD_HOME": self._home.name,
             "RECALLD_RATE_LIMIT": "0",
+            "RECALLD_WAIT_SECONDS": "3600",
             "RECALLD_LOG_LEVEL": "warning",
         }
         command = [str(ROOT / ".venv/bin/recalld"), "serve", "--bind", f"127.0.0.1:{self.port}"]

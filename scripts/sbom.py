@@ -46,8 +46,9 @@ def licence_of(name: str) -> str:
         found = metadata.metadata(name)
     except metadata.PackageNotFoundError:
         return "not installed on this platform"
-    if expression := found.get("License-Expression"):
-        return expression
+    fields = found.json
+    if expression := fields.get("license_expression"):
+        return str(expression)
     classifiers = [
         entry.rsplit(" :: ", 1)[-1]
         for entry in found.get_all("Classifier") or []
@@ -55,7 +56,7 @@ def licence_of(name: str) -> str:
     ]
     if classifiers:
         return ", ".join(classifiers)
-    return (found.get("License") or "unknown").strip().splitlines()[0]
+    return str(fields.get("license") or "unknown").strip().splitlines()[0]
 
 
 def bill(version: str, found: list[Package]) -> dict[str, Any]:

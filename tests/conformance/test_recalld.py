@@ -24,6 +24,12 @@ SUITE = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _no_refusals_for_overload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cases call slow tools many times at once; a refusal would slow the whole run down."""
+    monkeypatch.setenv("RECALLD_WAIT_SECONDS", "3600")
+
+
 def conform(home: Path, *target: str) -> str:
     ended = subprocess.run(
         [*SUITE, *target],
