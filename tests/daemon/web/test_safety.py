@@ -8,8 +8,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import AXE, SCREENS, Api, Desk, browser, require, serving
-from tests.support.hostile_text import HOSTILE
+from tests.daemon.web.driver import AXE, SCREENS, Api, Desk, browser, require, serving
+from tests.daemon.web.hostile_text import HOSTILE
 from tests.support.web import token_file
 
 LONG = 3_000

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import Api, Desk, browser, serving
+from tests.daemon.web.driver import Api, Desk, browser, serving
 
 TOPICS = ("release", "billing", "deploy")
 

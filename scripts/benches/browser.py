@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Measures the web UI in Chromium: first paint, keystroke to painted results, a long list.
 
-    scripts/browser.py                      10,000 memories for the search, 100,000 for the list
-    scripts/browser.py --search 1000 --list 5000 --data DIR
+    scripts/bench.py browser                   10,000 memories for the search, 100,000 for the list
+    scripts/bench.py browser --search 1000 --list 5000 --data DIR
 
 Memories are imported into a data directory and kept there, so a second run only measures. The
 search uses the installed model; the list has no vectors. Needs chromium and the development
@@ -24,7 +23,7 @@ from typing import Any, Final
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 FLAGS: Final = [
     "--no-sandbox",
     "--disable-gpu",

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from tests.support.processes import child, status
 
-ROOT: Final = Path(__file__).parent.parent.parent
+ROOT: Final = Path(__file__).parents[3]
 SCREENSHOTS: Final = ROOT / ".cache" / "screenshots"
 AXE: Final = ROOT / ".cache" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 #: The browser must not talk to anybody but the daemon.
