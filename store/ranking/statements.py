@@ -97,7 +97,7 @@ _OPPOSITES: Final = tuple(
         ("more above over", "less below under"),
     )
 )
-_NAME: Final = re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z][\w-]*|\b\w*[A-Za-z][A-Z]\w*|\b\w*\d\w*", re.M)
+_TOKEN: Final = re.compile(r"[\w-]+")
 
 
 class Statement(Struct, frozen=True, kw_only=True):
@@ -229,8 +229,20 @@ def _is_value(word: str) -> bool:
 
 def _names(text: str) -> frozenset[str]:
     """The stems of names and identifiers: capitals inside a sentence, digits, mixed case."""
-    found = _NAME.findall(text[:READ_CHARACTERS])
-    return frozenset(stem(name.casefold()) for name in found)
+    read = text[:READ_CHARACTERS]
+    return frozenset(
+        stem(found[0].casefold())
+        for found in _TOKEN.finditer(read)
+        if _is_name(found[0], read[max(0, found.start() - 3) : found.start()])
+    )
+
+
+def _is_name(word: str, before: str) -> bool:
+    """Whether a word looks like a name; `before` are the characters in front of it."""
+    if any(character.isdigit() for character in word) or word[1:] != word[1:].lower():
+        return True
+    begins_sentence = "\n" in before or before.rstrip()[-1:] in ("", ".", "!", "?", ":")
+    return word[:1].isupper() and not begins_sentence
 
 
 def _follows_qualifier(text: str, word: str) -> bool:
