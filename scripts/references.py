@@ -167,8 +167,11 @@ def _names(source: Path) -> frozenset[str]:
 @cache
 def _requirements() -> frozenset[str]:
     """The ids of conformance requirements, and their stems: J26 for J26c."""
-    table = tomllib.loads((ROOT / "conformance" / "requirements.toml").read_text())
-    ids = {name for name in table if name != "groups"}
+    tables = [
+        tomllib.loads((ROOT / "conformance" / name).read_text())
+        for name in ("requirements.toml", "client_requirements.toml")
+    ]
+    ids = {name for table in tables for name in table if name != "groups"}
     return frozenset(ids | {name[:3] for name in ids})
 
 

@@ -98,6 +98,14 @@ CALLS: Final[dict[str, dict[str, Any]]] = {
     "change": {"bank": "w", "id": "i", "text": "x", "title": "y", "status": "z", "metadata": {}},
     "forget": {"bank": "w", "ids": ("i",)},
     "forget_where": {"bank": "w", "kinds": ("memory",), "filters": FILTERS},
+    "tag": {
+        "bank": "w", "ids": ("i",), "kinds": ("memory",), "filters": FILTERS, "add": ("t",),
+        "remove": ("u",),
+    },
+    "move": {"bank": "w", "to": "v", "ids": ("i",), "kinds": ("memory",), "filters": FILTERS},
+    "facets": {"bank": "w", "kinds": ("memory",), "filters": FILTERS},
+    "growth": {"bank": "w", "days": 5},
+    "map": {"bank": "w", "limit": 5},
     "undo": {"bank": "w", "token": "t"},
     "erase": {"bank": "w", "ids": ("i",), "documents": ("d",), "reason": "r"},
     "erase_forgotten": {"bank": "w", "reason": "r"},
@@ -217,9 +225,7 @@ async def fill(engine: EmbeddedEngine) -> None:
 
 
 async def call(engine: EmbeddedEngine, verb: str, arguments: dict[str, Any]) -> None:
-    answer = getattr(engine, verb)(**arguments)
-    if verb != "bank":
-        await answer
+    await getattr(engine, verb)(**arguments)
 
 
 #: Operations without arguments.

@@ -189,7 +189,7 @@ def _session(path: Path, digest: str) -> tuple[Any, list[Any]]:
 
 
 def load_graph(*, signed: bool) -> bytes:
-    """The shipped graph without weights; see `scripts/build_minilm_graph.py`."""
+    """The shipped graph without weights; see `scripts/models/minilm_graph.py`."""
     name = "graph-int8.onnx" if signed else "graph-uint8.onnx"
     return files("store.embedding.minilm").joinpath(name).read_bytes()
 

@@ -3,7 +3,7 @@
 The model computes a state of 384 numbers for every word piece. Their mean is the text's vector; the
 single states show which words match a question (late interaction). Punctuation and stop words are
 left out. `projection.f16` maps a state to 128 numbers. It holds the main directions of the states
-of BERT's own vocabulary, one word per run (`scripts/build_token_projection.py`). No other text was
+of BERT's own vocabulary, one word per run (`scripts/models/token_projection.py`). No other text was
 used.
 """
 

@@ -2,7 +2,7 @@
 
 The packaged model file stores each matrix as int8 numbers with one scale per column, in a graph
 that converts them into 90 MB of floats before it multiplies. Our graphs (written by
-`scripts/build_minilm_graph.py`) multiply the int8 numbers directly and quantise the activations as
+`scripts/models/minilm_graph.py`) multiply the int8 numbers directly and quantise the activations as
 they come. That takes a third of the memory and a third of the time. The mean cosine between these
 vectors and the float ones is 0.992, and retrieval quality is the same within 0.003.
 

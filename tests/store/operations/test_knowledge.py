@@ -20,7 +20,7 @@ from store.model import (
 )
 from store.search.hybrid import HybridRanking
 from store.sqlite.engine import EmbeddedEngine, open_engine
-from tests.support.card_pairs import PAIRS
+from tests.store.operations.card_pairs import PAIRS
 
 pytestmark = pytest.mark.anyio
 BOTH_ENGINES = True

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.build_minilm_graph import build
+from scripts.models.minilm_graph import build
 from store.embedding.minilm.model import (
     SHA256,
     MiniLM,

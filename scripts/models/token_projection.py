@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Computes `store/embedding/minilm/projection.f16`: 128 directions for the states of tokens.
 
-    .venv/bin/python scripts/build_token_projection.py
+    .venv/bin/python scripts/models/token_projection.py
 
 Runs the packaged model on every fifth word of BERT's vocabulary, one word per run, and writes the
 128 main directions of the resulting states as half floats. No text of any data set is used, so the
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 EVERY = 5

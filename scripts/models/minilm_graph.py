@@ -3,7 +3,7 @@
 
 The graphs contain the operators and no weights. Each weight is declared as an external initializer;
 `store/embedding/minilm/weights.py` computes the arrays with these names from the packaged model
-file and hands them to onnxruntime. Run this after a change here: `scripts/build_minilm_graph.py`.
+file and hands them to onnxruntime. Run this after a change here: `scripts/models/minilm_graph.py`.
 
 The network is BERT: token and position embeddings, then six layers of attention and a two-layer
 perceptron, each with a skip connection and a layer normalisation. Inputs are `ids` (1 x pieces,
@@ -23,7 +23,7 @@ from onnx import (  # type: ignore[import-not-found, unused-ignore]
     helper,
 )
 
-FOLDER: Final = Path(__file__).resolve().parent.parent / "store" / "embedding" / "minilm"
+FOLDER: Final = Path(__file__).resolve().parents[2] / "store" / "embedding" / "minilm"
 LAYERS: Final = 6
 HEADS: Final = 12
 WIDTH: Final = 384

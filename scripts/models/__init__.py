@@ -1,0 +1,1 @@
+"""Scripts that write the shipped files of the embedding model."""
