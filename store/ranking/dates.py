@@ -228,68 +228,92 @@ def _recent(found: re.Match[str], now: datetime) -> _Span:
     return now - _RECENT_DAYS * _DAY, now + _DAY
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern.replace(" ", r"\s{1,4}"), re.I)
+def _spaced(pattern: str) -> str:
+    """The pattern, with up to four white-space characters for each space."""
+    return "(?i)" + pattern.replace(" ", r"\s{1,4}")
 
 
 _RELATION: Final = r"(?:\b(?P<relation>since|after|before|until) (?:the )?)?"
 
 _READINGS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], _Span]], ...]] = (
     (
-        _compiled(_RELATION + r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b"),
+        re.compile(
+            _spaced(_RELATION + r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b")
+        ),
         _iso_date,
     ),
     (
-        _compiled(
-            _RELATION + r"\b(?P<day>\d{1,2})(?:st|nd|rd|th)?(?: of)? " + _MONTH + f"(?:,? {_YEAR})?"
+        re.compile(
+            _spaced(
+                _RELATION
+                + r"\b(?P<day>\d{1,2})(?:st|nd|rd|th)?(?: of)? "
+                + _MONTH
+                + f"(?:,? {_YEAR})?"
+            )
         ),
         _date,
     ),
     (
-        _compiled(
-            _RELATION + r"\b" + _MONTH + r" (?P<day>\d{1,2})(?:st|nd|rd|th)?\b" + f"(?:,? {_YEAR})?"
+        re.compile(
+            _spaced(
+                _RELATION
+                + r"\b"
+                + _MONTH
+                + r" (?P<day>\d{1,2})(?:st|nd|rd|th)?\b"
+                + f"(?:,? {_YEAR})?"
+            )
         ),
         _date,
     ),
     (
-        _compiled(
-            r"\b(?:in |within |over |during )?(?:the )?(?:last|past) " + _AMOUNT + " " + _UNIT
+        re.compile(
+            _spaced(
+                r"\b(?:in |within |over |during )?(?:the )?(?:last|past) " + _AMOUNT + " " + _UNIT
+            )
         ),
         _last_units,
     ),
-    (_compiled(_RELATION + r"\b" + _AMOUNT + " " + _UNIT + " ago\\b"), _units_ago),
-    (_compiled(_RELATION + r"\b(?P<which>last|this|past|over the) weekend\b"), _weekend),
+    (re.compile(_spaced(_RELATION + r"\b" + _AMOUNT + " " + _UNIT + " ago\\b")), _units_ago),
+    (re.compile(_spaced(_RELATION + r"\b(?P<which>last|this|past|over the) weekend\b")), _weekend),
     (
-        _compiled(_RELATION + r"\b(?P<which>last|this|past) (?P<unit>week|month|quarter|year)\b"),
+        re.compile(
+            _spaced(_RELATION + r"\b(?P<which>last|this|past) (?P<unit>week|month|quarter|year)\b")
+        ),
         _this_or_last,
     ),
     (
-        _compiled(
-            _RELATION + r"\b(?P<day>the day before yesterday|yesterday|last night|today|tonight"
-            r"|this (?:morning|afternoon|evening))\b"
+        re.compile(
+            _spaced(
+                _RELATION + r"\b(?P<day>the day before yesterday|yesterday|last night|today|tonight"
+                r"|this (?:morning|afternoon|evening))\b"
+            )
         ),
         _day,
     ),
     (
-        _compiled(
-            r"\b(?:(?P<relation>since|after|before|until)|on|last|this past)(?: last)? "
-            rf"(?P<weekday>{'|'.join(_WEEKDAYS)})\b"
+        re.compile(
+            _spaced(
+                r"\b(?:(?P<relation>since|after|before|until)|on|last|this past)(?: last)? "
+                rf"(?P<weekday>{'|'.join(_WEEKDAYS)})\b"
+            )
         ),
         _weekday,
     ),
     (
-        _compiled(
-            r"\b(?:(?P<relation>since|after|before|until|last)|in|during|of|from|this)"
-            r"(?: (?:early|late|mid))? " + _MONTH + f"(?:,? {_YEAR})?(?! \\d)"
+        re.compile(
+            _spaced(
+                r"\b(?:(?P<relation>since|after|before|until|last)|in|during|of|from|this)"
+                r"(?: (?:early|late|mid))? " + _MONTH + f"(?:,? {_YEAR})?(?! \\d)"
+            )
         ),
         _whole_month,
     ),
-    (_compiled(r"(?P<relation>\b)" + _MONTH + f",? {_YEAR}"), _whole_month),
+    (re.compile(_spaced(r"(?P<relation>\b)" + _MONTH + f",? {_YEAR}")), _whole_month),
     (
-        _compiled(r"\b(?:(?P<relation>since|after|before|until)|in|during) " + _YEAR),
+        re.compile(_spaced(r"\b(?:(?P<relation>since|after|before|until)|in|during) " + _YEAR)),
         _whole_year,
     ),
-    (_compiled(r"(?P<relation>\b)(?:recently|lately)\b"), _recent),
+    (re.compile(_spaced(r"(?P<relation>\b)(?:recently|lately)\b")), _recent),
 )
 
 #: "since the release", "since our last deployment", "since we moved to Postgres".

@@ -98,6 +98,7 @@ _OPPOSITES: Final = tuple(
     )
 )
 _TOKEN: Final = re.compile(r"[\w-]+")
+_PLAIN_WORD: Final = re.compile(r"[\w'-]+")
 
 
 class Statement(Struct, frozen=True, kw_only=True):
@@ -247,7 +248,7 @@ def _is_name(word: str, before: str) -> bool:
 
 def _follows_qualifier(text: str, word: str) -> bool:
     """Whether the word with this stem stands after "of", "for" and the like."""
-    words: Sequence[str] = re.findall(r"[\w'-]+", text[:READ_CHARACTERS].lower())
+    words: Sequence[str] = _PLAIN_WORD.findall(text[:READ_CHARACTERS].lower())
     for at, each in enumerate(words):
         if stem(each) == word:
             before = [other for other in words[max(0, at - 2) : at] if other not in ("the", "a")]
