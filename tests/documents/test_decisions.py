@@ -25,12 +25,12 @@ def test_a_decision_has_a_number_status_date_context_decision_and_consequences(p
     assert re.match(form, text), path.name
 
 
-def test_every_number_is_used_once() -> None:
-    numbers = [path.name[:4] for path in FILES]
-    assert len(numbers) == len(set(numbers))
+def test_the_numbers_have_no_gaps() -> None:
+    assert [int(path.name[:4]) for path in FILES] == list(range(1, len(FILES) + 1))
 
 
 def test_the_index_lists_every_decision_with_its_title_and_status() -> None:
+    assert all(name.startswith(number) for number, name, _, _ in ROW.findall(INDEX))
     rows = {name: (title, status) for _, name, title, status in ROW.findall(INDEX)}
     assert sorted(rows) == [path.name for path in FILES]
     for path in FILES:
