@@ -1,5 +1,5 @@
 // Search: results while typing, facets, the reason of each hit, near misses, and the view of an agent.
-import { html, useEffect, useRef, useState, headline, inBank, keepQuery, link, memoryLink, number, plural, post, useChanges, useGet, useLoad, Act, Button, Chip, Empty, Head, Line, Loaded, Marked, Meta, Pick, Problem, forget } from "./ui.js";
+import { html, useEffect, useLayoutEffect, useRef, useState, headline, inBank, keepQuery, link, memoryLink, number, plural, post, useChanges, useGet, useLoad, Act, Button, Chip, Empty, Head, Line, Loaded, Marked, Meta, Pick, Problem, forget } from "./ui.js";
 import { Facets, filtersFrom, keepFilters, toggled, whereOf } from "./filters.js";
 
 const MODES = [["hybrid", "Both"], ["keyword", "Words"], ["semantic", "Meaning"]];
@@ -36,7 +36,7 @@ function useSearch(bank, question) {
 		);
 	};
 	const text = JSON.stringify(question);
-	useEffect(() => start(question), [bank, text]);
+	useLayoutEffect(() => start(question), [bank, text]);
 	useEffect(() => () => running.current?.abort(), []);
 	return { ...state, again: () => start(question) };
 }
@@ -138,8 +138,11 @@ export default function Search({ bank, query }) {
 	useChanges(bank, found.again);
 	useEffect(() => box.current.focus({ preventScroll: true }), []);
 	useEffect(() => {
-		keepQuery({ q: text, mode: mode === "hybrid" ? "" : mode, min: least === "0.3" ? "" : least });
-		keepFilters(filters);
+		const timer = setTimeout(() => {
+			keepQuery({ q: text, mode, min: least });
+			keepFilters(filters);
+		}, 200);
+		return () => clearTimeout(timer);
 	}, [text, mode, least, filters]);
 	const onTag = (tag) => setFilters(toggled(filters, "tags", tag));
 	const answer = text.trim() ? found.answer : null;

@@ -44,7 +44,6 @@ export function Problem({ error, retry }) {
 		${error.seconds > 0 && html`<p>Wait ${error.seconds} s.</p>`}${retry && html`<${Button} onClick=${retry}>Try again<//>`}</div>`;
 }
 
-// The three states of loaded data: failed, loading, there.
 export function Loaded({ from, children }) {
 	const { data, error, reload } = from;
 	if (!data && !error) return html`<p class="soft" role="status">Loading …</p>`;

@@ -92,7 +92,7 @@ def test_facets_narrow_the_results_and_stay_in_the_address(desk: Desk) -> None:
     page = desk.open("search?q=meeting")
     page.get_by_role("button", name=re.compile("^cursor")).click()
     expect(page.locator(".hit .meta", has_text="claude-code")).to_have_count(0)
-    assert "sources=cursor" in page.url
+    eventually(lambda: "sources=cursor" in page.evaluate("location.hash"))
     page.reload()
     expect(page.get_by_role("button", name=re.compile("^cursor"))).to_have_attribute(
         "aria-pressed", "true"
