@@ -18,6 +18,9 @@ REMEDIES: Final[dict[str, Remedy]] = {
     "directory-read-only": Remedy(
         "The data directory cannot be written to.", "Make it writable for this user."
     ),
+    "storage-unreachable": Remedy(
+        "The database server does not answer.", "Start the server; no restart of recalld is needed."
+    ),
     "storage-full": Remedy(
         "The disk is full, and writes are refused.", "Free space; no restart is needed."
     ),

@@ -31,8 +31,8 @@ class SlidingWindow:
         if len(stamps) < self.limit:
             stamps.append(now)
             return 0.0
-        # Never 0.0 for a rejection, however the subtraction rounds.
-        return max(stamps[0] + self._seconds - now, 1e-9)
+        # Never 0.0 for a rejection and never more than the window, however the sum rounds.
+        return min(max(stamps[0] + self._seconds - now, 1e-9), self._seconds)
 
     def count(self) -> int:
         """The number of admissions in the window now."""

@@ -42,6 +42,7 @@ DAY: Final = 86_400
 REMEDIES: Final = {
     "directory-missing": "restore it and restart recalld",
     "directory-read-only": "make it writable",
+    "storage-unreachable": "start the server; no restart of recalld is needed",
     "storage-full": "free space; no restart is needed",
     "erase-incomplete": "it is completed when the bank is opened",
     "deletion-incomplete": "check the permissions, then restart",
@@ -49,6 +50,7 @@ REMEDIES: Final = {
     "catalogue-replaced": (
         "check the disk; `recalld bank recover`; the reason ends with a restart"
     ),
+    "damaged": "`recalld bank check BANK --repair`, or restore a backup",
     "embedder-failed": "check the `embedding` settings",
     "model-missing": "restore the `embedding` settings",
     "embedder-without-meaning": "none, if intended",

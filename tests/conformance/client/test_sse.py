@@ -46,11 +46,10 @@ def test_events_do_not_depend_on_chunk_boundaries(size: int) -> None:
 @pytest.mark.parametrize(
     ("stream", "complaint"),
     [
-        (b'data: {\n "x": 1}\n\n', "no field"),
+        (b'data: {\n "x": 1}\n\n', "no JSON"),  # the second line is an unknown field
         (b"data: \xff\n\n", "not UTF-8"),
         (b'data: {"x": 1}\n', "blank line"),
         (b"data: {broken\n\n", "no JSON"),
-        (b"event: endpoint\ndata: 1\n\n", "endpoint"),
     ],
 )
 def test_problems_that_lenient_clients_ignore_are_recorded(stream: bytes, complaint: str) -> None:

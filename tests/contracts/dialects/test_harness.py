@@ -126,7 +126,7 @@ def test_get_returns_the_whole_document(library: Client) -> None:
         "title": "Authentication Guide",
         "body": AUTH,
         "source_url": "https://example.org/docs/auth.md",
-        "updated_at": "2025-01-15T10:30:00.000Z",
+        "updated_at": "2025-01-15T10:30:00Z",
     }
 
 

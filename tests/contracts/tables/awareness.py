@@ -299,6 +299,7 @@ DIALECT: Final = Dialect(
             },
             additional=frozenset(
                 {
+                    "agent_profiles",
                     "memory_id",
                     "last_sessions",
                     "days_included",

@@ -56,13 +56,17 @@ def test_every_command_has_arguments_that_can_be_loaded_and_help(command: object
     assert f"usage: recalld {name}" in done.stdout
 
 
+#: The places of a further command, which `--help` lists with its purpose.
+VERBS = ("verb", "command", "tool_verb", "connector_verb", "protocol")
+
+
 def test_every_argument_of_every_command_is_described() -> None:
     from daemon.commandline.completion import subcommands
 
     for name, _, parser in subcommands(full_parser()):
         for verb, inner in [("", parser), *((v, p) for v, _, p in subcommands(parser))]:
             for action in inner._actions:
-                assert action.help or action.dest in ("verb", "command", "tool_verb", "protocol"), (
+                assert action.help or action.dest in VERBS, (
                     name,
                     verb,
                     action.dest,

@@ -192,7 +192,7 @@ async def test_remembering_a_large_text_leaves_the_event_loop_free(tmp_path: Pat
 class StoresNothing:
     """An engine that accepts events without work, so that only the dialect's work is measured."""
 
-    def bank(self, name: str) -> Bank:
+    async def bank(self, name: str) -> Bank:
         return Bank(id="b", name=name, created_at=0)
 
     async def put_many(

@@ -197,6 +197,7 @@ def test_documents_can_be_chosen_by_their_date(project: Path) -> None:
 
 
 def test_vectors_index_and_export_have_their_commands(project: Path) -> None:
+    ctx(project, "sync", "all")
     assert "every chunk has a vector" in ctx(project, "embed", "pending")
     assert "every chunk has a vector" in ctx(project, "embed", "rebuild")
     ctx(project, "export", "--output", "site.json")

@@ -35,8 +35,10 @@ async def test_only_configured_dialects_have_endpoints_and_are_documented(
         }
         for path, verbs in document["paths"].items():
             for verb in verbs:
-                if "{" not in path:
-                    said = await web.client.request(verb, path, json={} if verb == "post" else None)
+                if "{" in path:
+                    continue
+                body = {} if verb == "post" else None
+                async with web.client.stream(verb, path, json=body) as said:  # one has no end
                     assert str(said.status_code) in verbs[verb]["responses"], path
                     assert said.status_code not in (404, 405), path
         for name in BARE:
