@@ -37,7 +37,7 @@ async def test_only_configured_dialects_have_endpoints_and_are_documented(
             for verb in verbs:
                 if "{" in path:
                     continue
-                body = {} if verb == "post" else None
+                body: object = {} if verb == "post" else None
                 async with web.client.stream(verb, path, json=body) as said:  # one has no end
                     assert str(said.status_code) in verbs[verb]["responses"], path
                     assert said.status_code not in (404, 405), path
