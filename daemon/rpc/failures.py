@@ -23,7 +23,6 @@ from daemon.tools.errors import (
     ScriptFailed,
     ScriptTimedOut,
     ToolFailure,
-    Unavailable,
 )
 from protocol.errors import ErrorObject, Fault, ProtocolError, error_object, sentence
 from protocol.mcp import CallToolResult, error_result
@@ -116,7 +115,6 @@ FAULTS: Final[tuple[tuple[type[Exception], Fault, int], ...]] = (
     (ScriptTimedOut, Fault.INTERNAL_ERROR, 408),
     (ScriptFailed, Fault.INTERNAL_ERROR, 500),
     (Conflict, Fault.INTERNAL_ERROR, 409),
-    (Unavailable, Fault.INTERNAL_ERROR, 503),
     (ToolFailure, Fault.INTERNAL_ERROR, 400),
     (TextTooLong, Fault.INVALID_PARAMS, 413),
     (InvalidInput, Fault.INVALID_PARAMS, 400),
@@ -210,7 +208,7 @@ def failure_for(failure: Exception, revision: Revision | None, **where: Any) -> 
         reason = error.message
     else:
         reason = sentence(str(failure))
-    has_own_code = isinstance(failure, (Missing, ScriptTimedOut, Conflict, Unavailable))
+    has_own_code = isinstance(failure, (Missing, ScriptTimedOut, Conflict))
     is_tool_error = isinstance(failure, ToolFailure) and not has_own_code
     return Failure(
         error=error,

@@ -29,9 +29,5 @@ class Conflict(ToolFailure):
     """It exists already, or something else is under way with it."""
 
 
-class Unavailable(ToolFailure):
-    """Something that the tool needs does not answer; a later call may succeed."""
-
-
 class ArgumentsRefused(Exception):
     """The arguments break the tool's schema or one of its rules; the message is `field: rule`."""

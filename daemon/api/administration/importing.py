@@ -134,6 +134,8 @@ def _prepare(arguments: ImportArguments, directory: Path, now: int) -> Prepared:
         path.write_bytes(arguments.text.encode("utf-8", "surrogatepass"))
     else:
         assert arguments.path is not UNSET
+        if not arguments.path.strip():
+            raise ArgumentsRefused("path: must not be empty")
         path = detection.absolute(arguments.path)
         if not (path.is_file() or path.is_dir()):
             raise ArgumentsRefused("path: there is no such file or folder")

@@ -17,7 +17,7 @@ from daemon.sources.sync.reporting import followed
 from daemon.sources.sync.run import RunOptions
 from daemon.sources.sync.state import FileProblem, RunProgress
 from daemon.tools.context import Context
-from daemon.tools.errors import ArgumentsRefused, Conflict, Unavailable
+from daemon.tools.errors import ArgumentsRefused, Conflict
 from daemon.tools.specification import NoArguments
 from store.errors import NotFound, StoreError
 
@@ -230,10 +230,9 @@ def _failure(exit: Exit, verb: verbs.AnyVerb) -> Exception:
     """The error of a refused verb, as a tool reports it."""
     if "there is no source" in exit.message:
         return NotFound("source", getattr(verb, "name", ""))
-    if exit.code == LOCKED or "exists already" in exit.message:
+    # A source that cannot be read now is a conflict with the state of its folder or server.
+    if exit.code in (LOCKED, UNAVAILABLE) or "exists already" in exit.message:
         return Conflict(exit.message)
-    if exit.code == UNAVAILABLE:
-        return Unavailable(exit.message)
     return ArgumentsRefused(exit.message)
 
 

@@ -72,7 +72,12 @@ def events(errors: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
     """The description of the event stream, which is no operation."""
     about = "Changes of banks, progress of syncs and health, as server-sent events."
     example = 'event: change\ndata: {"bank":"work","name":"changed","ids":null}\n\n'
-    content = {"schema": {"type": "string"}, "example": example}
+    event = {
+        "type": "object",
+        "description": "An event. `data` is JSON.",
+        "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+    }
+    content = {"schema": event, "example": example}
     return {
         "operationId": "get_events",
         "tags": ["system"],
@@ -145,8 +150,9 @@ def _success(operation: Operation) -> dict[str, Any]:
     output = operation.spec.output
     assert output is not None
     if operation.has_file:
-        file = {"schema": {"type": "string", "format": "binary"}}
-        return {"description": "The file", "content": {"application/octet-stream": file}}
+        file = {"schema": {"type": "string"}}
+        kinds = ("application/jsonl", "text/markdown", "text/csv")
+        return {"description": "The file", "content": dict.fromkeys(kinds, file)}
     schema = {"$ref": REFERENCE.format(name=output.__name__)}
     answer: dict[str, Any] = {
         "description": "The result",

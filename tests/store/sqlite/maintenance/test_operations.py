@@ -244,6 +244,7 @@ class Counts(list[tuple[int, int]]):
         self.append((done, total))
 
 
+@pytest.mark.embedded
 async def test_long_operations_report_growing_progress(engine: EmbeddedEngine) -> None:
     await engine.put_many("w", [NewMemory(text=f"memory number {n}") for n in range(1_200)])
     reported: dict[str, Counts] = {
