@@ -21,8 +21,6 @@ import pytest
 from conformance.__main__ import main
 from conformance.client.stdio import descendants
 
-pytestmark = pytest.mark.serial
-
 ROOT = Path(__file__).parent.parent.parent
 #: The suite may start it in another directory, so it gets the path of this checkout.
 RUN = f"""
