@@ -5,26 +5,23 @@ Backups belong to the server's operator, who also backs up everything else on it
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from store import log
-from store.arguments import bank_argument, texts
+from store.arguments import bank_argument
 from store.database import Connection
 from store.engine import Progress
 from store.errors import InvalidInput
 from store.model import BackedUp, Checked, EngineHealth, Erased, Recovered
-from store.operations import erasing
 from store.operations.bank_access import LONG_READ_SECONDS, Ranking, in_changes, shielded
-from store.operations.transfers import Transfers
+from store.operations.erasure import Erasure
 from store.postgres import care
 from store.postgres.banks import ServerBank, ServerBanks
 from store.postgres.catalogue import ServerCatalogue
-from store.rows import listing
 from store.rows.transaction import WriteTransaction
-from store.validate import check_labels, storable_text
 from store.vectors.soundness import forget_vectors
 
 BACKUPS: Final = (
@@ -39,7 +36,7 @@ REMAINS: Final = (
 )
 
 
-class ServerMaintenance(Transfers):
+class ServerMaintenance(Erasure):
     """See `store.engine.Engine`."""
 
     def __init__(
@@ -112,35 +109,6 @@ class ServerMaintenance(Transfers):
     async def restore(self, bank: str, name: str, *, progress: Progress | None = None) -> BackedUp:
         bank_argument(bank)
         raise InvalidInput("backups", BACKUPS)
-
-    async def erase(
-        self,
-        bank: str,
-        ids: Sequence[str] = (),
-        *,
-        documents: Sequence[str] = (),
-        reason: str = "asked for",
-    ) -> Erased:
-        bank, ids = bank_argument(bank), texts("ids", ids)
-        documents, reason = texts("documents", documents), storable_text("reason", reason)
-        check_labels(reason=reason)
-        now = self._now()
-
-        def work(changes: WriteTransaction) -> Erased:
-            return erasing.remove(changes, ids, documents=documents, reason=reason, now=now)
-
-        return await self._erase(bank, work)
-
-    async def erase_forgotten(self, bank: str, *, reason: str = "asked for") -> Erased:
-        bank, reason = bank_argument(bank), storable_text("reason", reason)
-        check_labels(reason=reason)
-        now = self._now()
-
-        def work(changes: WriteTransaction) -> Erased:
-            ids = listing.forgotten_ids(changes.connection)
-            return erasing.remove(changes, ids, reason=reason, now=now)
-
-        return await self._erase(bank, work)
 
     async def _erase(self, bank: str, work: Callable[[WriteTransaction], Erased]) -> Erased:
         """Delete the rows. Copies in the server's log, replicas and backups are out of reach."""

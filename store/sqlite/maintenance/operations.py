@@ -3,7 +3,7 @@
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import anyio
 from msgspec.structs import replace
 
 from store import log
-from store.arguments import bank_argument, callback, texts
+from store.arguments import bank_argument, callback
 from store.engine import Progress
 from store.errors import (
     StorageDamaged,
@@ -27,10 +27,8 @@ from store.model import (
     Erased,
     Recovered,
 )
-from store.operations import erasing
 from store.operations.bank_access import LONG_READ_SECONDS, Ranking, in_changes, shielded
-from store.operations.transfers import Transfers
-from store.rows import listing
+from store.operations.erasure import Erasure
 from store.rows.transaction import WriteTransaction
 from store.sqlite.banks import DATABASE, Banks
 from store.sqlite.catalogue import Catalogue
@@ -46,13 +44,13 @@ from store.sqlite.maintenance import (
 from store.sqlite.maintenance.portion import WHOLE, ignore, portion
 from store.sqlite.migrate import migrate
 from store.sqlite.open_bank import SNAPSHOT, OpenBank, claim
-from store.validate import check_labels, storable_text
+from store.validate import storable_text
 from store.vectors.soundness import forget_vectors
 
 BACKUPS_KEPT: Final = backup.KEEP
 
 
-class Maintenance(Transfers):
+class Maintenance(Erasure):
     """See `store.engine.Engine`."""
 
     erase_wait_seconds = erase.WAIT_SECONDS
@@ -189,35 +187,6 @@ class Maintenance(Transfers):
         ms = round((time.monotonic() - began) * 1000)
         log.info("backup.restored", bank=known.id, items=items, ms=ms)
         return BackedUp(bank=bank, name=name, bytes=0, items=items, made_at=self._now())
-
-    async def erase(
-        self,
-        bank: str,
-        ids: Sequence[str] = (),
-        *,
-        documents: Sequence[str] = (),
-        reason: str = "asked for",
-    ) -> Erased:
-        bank, ids = bank_argument(bank), texts("ids", ids)
-        documents, reason = texts("documents", documents), storable_text("reason", reason)
-        check_labels(reason=reason)
-        now = self._now()
-
-        def work(changes: WriteTransaction) -> Erased:
-            return erasing.remove(changes, ids, documents=documents, reason=reason, now=now)
-
-        return await self._erase(bank, work)
-
-    async def erase_forgotten(self, bank: str, *, reason: str = "asked for") -> Erased:
-        bank, reason = bank_argument(bank), storable_text("reason", reason)
-        check_labels(reason=reason)
-        now = self._now()
-
-        def work(changes: WriteTransaction) -> Erased:
-            ids = listing.forgotten_ids(changes.connection)
-            return erasing.remove(changes, ids, reason=reason, now=now)
-
-        return await self._erase(bank, work)
 
     async def _erase(self, bank: str, work: Callable[[WriteTransaction], Erased]) -> Erased:
         """All steps of `erase.py`. The catalogue records the erase until the last step is done."""
