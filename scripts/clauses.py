@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from conformance.requirements import Clause, clauses  # noqa: E402
+from conformance.requirements import Clause, clauses  # noqa: E402  (needs the path)
 
 SEPS = "modelcontextprotocol.io/seps/"
 

@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from conformance.requirements import requirements  # noqa: E402
+from conformance.requirements import requirements  # noqa: E402  (needs the path)
 
 CACHE = ROOT / ".cache" / "results"
 PEERS = ROOT / "scripts" / "peers"

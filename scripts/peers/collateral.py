@@ -23,10 +23,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from conformance.broken.defects.registry import DEFECTS, Defect  # noqa: E402
-from conformance.broken.local import MODERN_ONLY, revision_for, serve, way_for  # noqa: E402
-from conformance.requirements import requirements  # noqa: E402
-from conformance.runner import run  # noqa: E402
+from conformance.broken.defects.registry import DEFECTS, Defect  # noqa: E402  (needs the path)
+from conformance.broken.local import MODERN_ONLY, revision_for, serve, way_for  # noqa: E402  (needs the path)
+from conformance.requirements import requirements  # noqa: E402  (needs the path)
+from conformance.runner import run  # noqa: E402  (needs the path)
 
 RECORDS = ROOT / ".cache" / "collateral.jsonl"
 PAGE = ROOT / "conformance" / "COLLATERAL.md"
